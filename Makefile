@@ -1,0 +1,86 @@
+# zhen's commands: `make help` lists them. Needs GNU make 3.81 or newer, and Python 3.10 to 3.13.
+#
+# What follows a target goes on to Hydra:      make train model=small trainer.max_epochs=3
+# Words that make would keep for itself:       make train ARGS='~callbacks.samples name=${now:%H}'
+
+VENV := .venv
+# The Python to make VENV with; empty: the first that will do.
+PYTHON ?=
+
+TARGETS := help setup train evaluate translate corpus test test-fast lint format clean
+.PHONY: $(TARGETS)
+# In order even under -j: `make train evaluate` evaluates what was trained.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# Which targets take what. A variable of make's command line that is not listed is an override.
+TAKE_OVERRIDES := train evaluate translate
+TAKE_ARGS := train evaluate translate corpus test test-fast
+TAKE_CKPT := evaluate translate
+TAKE_FILE := translate
+TAKE_OUT := translate
+TAKE_TEXT := translate
+SETTINGS := ARGS CKPT FILE OUT TEXT
+
+GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
+OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
+
+# Refuse, before any work, what would be dropped in silence or come up only after the training.
+STRAY := $(filter-out $(TARGETS),$(MAKECMDGOALS))
+ifneq ($(strip $(STRAY)),)
+  $(error $(STRAY): no target (see `make help`) and no key=value. Overrides of other forms go through ARGS, as in: make train ARGS='~key +new=1')
+endif
+refuse_unless_taken = $(if $(filter $(TAKE_$1),$(MAKECMDGOALS)),,$(error $2: only these targets take it: $(TAKE_$1)))
+$(foreach s,$(filter $(SETTINGS),$(GIVEN)),$(call refuse_unless_taken,$s,$s=))
+$(if $(OVERRIDES),$(call refuse_unless_taken,OVERRIDES,$(OVERRIDES:%=%=)))
+
+# make would expand each of these for the environment of every recipe: `TEXT='$(5'` would end it, and
+# `x='$(shell ...)'` would run. forward.py reads them from MAKEOVERRIDES, where they are as given.
+$(foreach v,$(GIVEN),$(eval unexport $v))
+export ZHEN_MAKEOVERRIDES = $(MAKEOVERRIDES)
+
+PY = "$(VENV)/bin/python"
+UP_TO_DATE = sh scripts/setup.sh "$(VENV)" "$(PYTHON)"
+takes = $(foreach k,OVERRIDES $(SETTINGS),$(if $(filter $@,$(TAKE_$k)),$k))
+RUN = exec $(PY) scripts/forward.py $$PPID "$(takes)" $(PY)
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  Hydra overrides follow the target:  make train model=small trainer.max_epochs=3"
+	@echo "  Other forms go through ARGS:        make train ARGS='~key +new=1 name=\$${other}'"
+	@echo "  Another Python (3.10 to 3.13):      make setup PYTHON=python3.12"
+
+setup: ## install into .venv what the other commands need (they do it themselves)
+	@$(UP_TO_DATE)
+
+train: setup ## train, test the best checkpoint, print a summary
+	@$(RUN) -m zhen.train
+
+evaluate: setup ## score a checkpoint on the test sets: CKPT=path, else the newest run's best
+	@$(RUN) -m zhen.evaluate
+
+translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=path, CKPT=path
+	@$(RUN) -m zhen.translate
+
+corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
+	@$(RUN) scripts/phrasebook/build.py
+
+test: setup ## run all tests; ARGS='-k name' goes to pytest
+	@$(RUN) -m pytest
+
+test-fast: setup ## run the tests without the slow ones
+	@$(RUN) -m pytest -m "not slow"
+
+lint: setup ## check style, format and types
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+	@$(PY) -m mypy --no-error-summary
+
+format: setup ## put the code into its format, and mend what ruff can
+	@$(PY) -m ruff check --quiet --fix .
+	@$(PY) -m ruff format --quiet .
+
+clean: ## remove caches and build leftovers; runs/, data/ and the environment stay
+	@rm -rf .cache .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage build dist src/*.egg-info
+	@find src scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

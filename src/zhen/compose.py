@@ -1,0 +1,179 @@
+"""Composes configurations from `configs/`, and explains in one line why one cannot be composed."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from zhen.errors import UserError, did_you_mean, one_line
+from zhen.runs.identity import run_id
+from zhen.schema import keys
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+
+# Hydra's `group=null` is a plain ValueError.
+CompositionError = (HydraException, OmegaConfBaseException, ValueError)
+
+# `${root:data/x.tsv}`: a path below the repository, unless it is absolute.
+OmegaConf.register_new_resolver("root", lambda path: str(ROOT / path), replace=True)
+# `${run_id:}`: read anew each time, since each job of a sweep has its own.
+OmegaConf.register_new_resolver("run_id", run_id, replace=True)
+
+
+def compose(config_name: str, overrides: Sequence[str] = ()) -> DictConfig:
+    """The configuration a command would get with these overrides, paths absolute, not yet checked.
+
+    Raises:
+        UserError: `configs/` is not where it belongs.
+        hydra.errors.HydraException: it cannot be composed; `explain` says why.
+    """
+    directory = str(config_directory())
+    with initialize_config_dir(version_base="1.3", config_dir=directory, job_name=config_name):
+        return absolute_paths(hydra_compose(config_name, overrides=list(overrides)))
+
+
+def config_directory() -> Path:
+    """The repository's `configs/`.
+
+    Raises:
+        UserError: the package is not where its repository is.
+    """
+    if not CONFIGS.is_dir():
+        raise UserError(
+            f"no configuration directory {CONFIGS}: run from a clone of the repository, with the"
+            " package installed by `make setup` (or `pip install -e .`)"
+        )
+    return CONFIGS
+
+
+def absolute_paths(cfg: DictConfig) -> DictConfig:
+    """Makes `paths.runs` and `paths.cache` absolute, in place: relative ones lie below ROOT."""
+    for key in ("paths.runs", "paths.cache"):
+        path = OmegaConf.select(cfg, key, throw_on_missing=False)
+        if isinstance(path, str):
+            OmegaConf.update(cfg, key, str(ROOT / Path(path).expanduser()))
+    return cfg
+
+
+def groups() -> dict[str, list[str]]:
+    """Configuration groups and the options of each."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(config_directory().glob("*/*.yaml")):
+        found.setdefault(path.parent.name, []).append(path.stem)
+    return found
+
+
+def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str:
+    """One line on why `overrides` do not compose: the first wrong one, and what would be right.
+
+    Overrides are added one at a time until composition fails; a sweep's lists are tried value by
+    value.
+    """
+    accepted: list[str] = []
+    try:
+        _keys(config_name)
+        for text in overrides:
+            try:
+                override = OverridesParser.create().parse_overrides([text])[0]
+            except HydraException as grammar:
+                return _grammar(text, grammar)
+            for choice in _choices(override, text):
+                try:
+                    _keys(config_name, *accepted, choice)
+                except CompositionError as refused:
+                    return _refusal(choice, refused, config_name, accepted)
+            if override.is_sweep_override() and _SEVERAL.search(str(error)):
+                return _several(text)
+            accepted.append(_choices(override, text)[0])
+    except CompositionError as broken:
+        error = broken
+    return f"the configuration cannot be composed: {_reason(error)}"
+
+
+# How Hydra begins to say that a sweep's values were given without -m.
+_SEVERAL = re.compile("Ambiguous value|requires --multirun")
+
+
+def _choices(override: Override, text: str) -> list[str]:
+    """The override once for each value of a sweep, or as it is."""
+    if not (override.is_sweep_override() and override.is_discrete_sweep()):
+        return [text]
+    key = text.partition("=")[0]
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _several(text: str) -> str:
+    key, _, value = text.partition("=")
+    return (
+        f"`{text}` gives several values: a list is written {key}=[{value}], a text with a comma"
+        f" {key}='\"{value}\"', and a sweep over them needs -m"
+    )
+
+
+def _reason(error: Exception) -> str:
+    return one_line(error) or one_line(error.__cause__ or type(error).__name__)
+
+
+def _grammar(text: str, error: Exception) -> str:
+    if "=" not in text and not text.startswith("~"):
+        return f"`{text}` is not a setting: write key=value, as trainer.max_epochs=3"
+    return (
+        f"`{text}` cannot be read ({one_line(str(error).splitlines()[0])}): a value with spaces or"
+        " any of ,=:{}[]()'\"$ is quoted for Hydra, inside the shell's quotes: key='\"a, b\"'"
+    )
+
+
+def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[str]) -> str:
+    """Why this one override is refused, when all before it compose."""
+    override = OverridesParser.create().parse_overrides([text])[0]
+    key, value, options = override.key_or_group, override.value(), groups()
+    known = _keys(config_name, *accepted)
+    if key in options and isinstance(value, str) and value not in options[key]:
+        near = did_you_mean(value, options[key]) or ";"
+        return f"`{key}={value}`: no such {key}{near} the options are {', '.join(options[key])}"
+    if key in options and value is None and not override.is_delete():
+        choices = ", ".join(options[key])
+        return f"`{text}`: a group is left out with '~{key}'; the options are {choices}"
+    if re.match(r"hydra\b", key):
+        return f"`{text}` is refused by Hydra: {_reason(error)}"
+    if key not in known and override.is_delete():
+        return f"`{text}`: there is no `{key}` to take out{did_you_mean(key, known)}"
+    if key not in known and not override.is_add():
+        parents = {key[: dot.start()] for dot in re.finditer(r"\.", key)}
+        owners = _owners(key, config_name, accepted, options)
+        if owners:
+            return f"`{key}` is a key of {' and '.join(owners)}, which is not chosen"
+        near = did_you_mean(key, (known | set(options)) - parents) or "; --cfg job lists them."
+        return f"`{key}` is not a key{near} A key that is meant to be new gets a plus: '+{text}'"
+    if key in known and override.is_add():
+        return f"`{text}`: `{key}` is there already: without the `+` it is set"
+    return f"`{text}` is refused: {_reason(error)}"
+
+
+@cache
+def _keys(config_name: str, *overrides: str) -> set[str]:
+    cfg = compose(config_name, overrides)
+    return set(keys(OmegaConf.to_container(cfg, resolve=False)))
+
+
+def _owners(
+    key: str, config_name: str, accepted: Sequence[str], options: dict[str, list[str]]
+) -> list[str]:
+    """Options of the key's group that have the key, as `scheduler=cosine`."""
+    group, owners = key.partition(".")[0], []
+    for option in options.get(group, []):
+        try:
+            if key in _keys(config_name, *accepted, f"{group}={option}"):
+                owners.append(f"{group}={option}")
+        except CompositionError:
+            continue
+    return owners

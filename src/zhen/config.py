@@ -1,0 +1,252 @@
+"""From a command line to a checked configuration to a function's call.
+
+Hydra only composes: the run directory, logging and errors are ours.
+"""
+
+import argparse
+import contextlib
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
+from hydra.types import RunMode
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from zhen.compose import (
+    ROOT,
+    CompositionError,
+    absolute_paths,
+    compose,
+    config_directory,
+    explain,
+)
+from zhen.errors import UserError, one_line
+from zhen.runs import identity
+from zhen.schema import SUPPLIED, check, check_complete, resolve
+
+__all__ = [
+    "ROOT",
+    "SUPPLIED",
+    "UserError",
+    "build",
+    "build_all",
+    "check",
+    "compose",
+    "current_overrides",
+    "resolve",
+    "run_command",
+]
+
+Command = Callable[[DictConfig], Any]
+_overrides: list[str] = []
+
+
+def run_command(
+    command: Command, config_name: str, supplied: Mapping[str, Sequence[str]] = SUPPLIED
+) -> None:
+    """Composes `configs/<config_name>.yaml` with the command line, checks it, calls `command`.
+
+    A `UserError` becomes one line on stderr and exit status 1, unless HYDRA_FULL_ERROR=1 asks for
+    the traceback; an interrupt exits with 130; any other exception is a bug and passes.
+
+    Args:
+        command: gets the checked configuration; must import what is heavy inside.
+        config_name: the primary configuration, without `.yaml`.
+        supplied: see `zhen.schema.check`.
+    """
+    full_error, argv = os.environ.get("HYDRA_FULL_ERROR"), sys.argv
+    try:
+        _run(command, config_name, supplied, full_error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except UserError as error:
+        if full_error == "1":
+            raise
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        sys.exit(1)
+    finally:
+        sys.argv = argv
+
+
+def current_overrides() -> list[str]:
+    """The overrides of the job that runs now, as given on the command line."""
+    return list(_overrides)
+
+
+def build(node: DictConfig, key: str, **extra: Any) -> Any:
+    """Calls the `_target_` of a node with its other keys and `extra`.
+
+    A node with `_partial_: true` and no `extra` gives the call that is still to be made; it
+    reports errors in the same way.
+
+    Raises:
+        UserError: the target refuses a value; the message begins with the node's key.
+    """
+    try:
+        # What is passed in `extra` must not go through OmegaConf, which copies it: hence a partial.
+        make = instantiate(node, _partial_=True, _convert_="all")
+    except InstantiationException as error:
+        inner = re.search(r"full_key: (\S+)", str(error))
+        _refuse(inner[1] if inner else key, error.__cause__ or error)
+    if node.get("_partial_", False) and not extra:
+        return functools.partial(_call, make, key)
+    return _call(make, key, **extra)
+
+
+def build_all(nodes: DictConfig, key: str, **extra: Any) -> list[Any]:
+    """`build` for each child of a group such as `callbacks`, without those that are null."""
+    return [
+        build(node, f"{key}.{name!s}", **extra) for name, node in nodes.items() if node is not None
+    ]
+
+
+def _call(make: Callable[..., Any], key: str, /, *args: Any, **extra: Any) -> Any:
+    try:
+        return make(*args, **extra)
+    except Exception as error:
+        _refuse(key, error)
+
+
+def _refuse(key: str, error: BaseException) -> NoReturn:
+    # Lightning's class by name: importing it would cost every command a second.
+    legal = (ValueError, TypeError)
+    if isinstance(error, legal) or type(error).__name__ == "MisconfigurationException":
+        raise UserError(f"`{key}`: {one_line(error)}") from error
+    raise error
+
+
+def _run(
+    command: Command,
+    config_name: str,
+    supplied: Mapping[str, Sequence[str]],
+    full_error: str | None,
+) -> None:
+    arguments = _parse_arguments()
+    name = arguments.config_name or config_name
+    started = False
+    failures: list[UserError] = []
+
+    @functools.wraps(command)
+    def job(cfg: DictConfig) -> Any:
+        nonlocal started
+        started = True
+        with _variable("HYDRA_FULL_ERROR", full_error), _outside_hydra(arguments) as number:
+            try:
+                return _run_job(command, cfg, name, supplied, number)
+            except UserError as error:
+                failures.append(error)
+                if number is None:
+                    return None  # raised below, where Hydra adds no line of its own
+                print(f"error: job {number}: {one_line(error)}", file=sys.stderr)
+                raise
+
+    directory = str(config_directory())
+    try:
+        # Hydra would print its own errors and exit, unless it is asked to let them pass.
+        with _variable("HYDRA_FULL_ERROR", "1"):
+            hydra.main(version_base="1.3", config_path=directory, config_name=config_name)(job)()
+    except CompositionError as error:
+        if started:
+            raise
+        raise UserError(explain(error, name, arguments.overrides)) from error
+    except UserError as error:
+        raise UserError(f"{len(failures)} of the sweep's jobs failed") from error
+    if failures:
+        raise failures[0]
+
+
+def _run_job(
+    command: Command,
+    cfg: DictConfig,
+    config_name: str,
+    supplied: Mapping[str, Sequence[str]],
+    number: int | None,
+) -> Any:
+    absolute_paths(cfg)
+    with identity.job_number(number):
+        check_complete(cfg, compose(config_name))
+        check(cfg, supplied)
+        made = None
+        if "run_dir" in cfg.paths:
+            made = identity.claim(lambda: Path(cfg.paths.run_dir))
+        try:
+            return command(cfg)
+        finally:
+            if made is not None:  # a run that failed before it wrote anything leaves nothing
+                with contextlib.suppress(OSError):
+                    made.rmdir()
+                    made.parent.rmdir()
+
+
+@contextlib.contextmanager
+def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
+    """Hides Hydra from the command; yields the job's number in a sweep, None in a single run.
+
+    Lightning starts the other ranks with this process's own command line, which would start the
+    whole sweep again in each, and adds overrides of its own where it sees Hydra. So a job of a
+    sweep gets the command line that runs it alone.
+    """
+    here = HydraConfig.get()
+    job = OmegaConf.to_container(here.overrides.task)
+    assert isinstance(job, list)
+    number = here.job.num if here.mode == RunMode.MULTIRUN else None
+    argv, hydra_config, loader = sys.argv, HydraConfig.instance().cfg, GlobalHydra.instance().hydra
+    if number is not None:
+        options = ["--config-name", arguments.config_name] if arguments.config_name else []
+        options += ["--config-dir", arguments.config_dir] if arguments.config_dir else []
+        sys.argv = [argv[0], *options, *job]
+    HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
+    _overrides[:] = job
+    try:
+        yield number
+    finally:
+        sys.argv, HydraConfig.instance().cfg, GlobalHydra.instance().hydra = (
+            argv,
+            hydra_config,
+            loader,
+        )
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str | None) -> Iterator[None]:
+    """Sets or removes an environment variable for a while."""
+    before = os.environ.get(name)
+    _set_variable(name, value)
+    try:
+        yield
+    finally:
+        _set_variable(name, before)
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
+
+
+def _parse_arguments() -> argparse.Namespace:
+    """Hydra's own options, with its usage message replaced by one line."""
+    parser = get_args_parser()
+
+    def refuse(message: str) -> NoReturn:
+        raise UserError(
+            f"{message}: settings are written key=value, as optimizer.lr=0.001; --help lists them"
+        )
+
+    parser.error = refuse  # type: ignore[method-assign]
+    arguments = parser.parse_intermixed_args()
+    # Hydra's parser takes overrides in one stretch only: `a=1 -m b=1,2` would be refused.
+    options = [each for each in sys.argv[1:] if each not in arguments.overrides]
+    sys.argv = [sys.argv[0], *options, *arguments.overrides]
+    return arguments

@@ -1,0 +1,14 @@
+"""From files of pairs to padded batches: corpus -> tokenizer -> cache -> batching -> batch."""
+
+from zhen.data.datamodule import BatchOptions, TranslationData
+from zhen.data.pairs import Batch, EncodedPairs
+from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+
+__all__ = [
+    "Batch",
+    "BatchOptions",
+    "EncodedPairs",
+    "Tokenizer",
+    "TokenizerOptions",
+    "TranslationData",
+]

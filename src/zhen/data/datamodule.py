@@ -1,0 +1,234 @@
+"""The LightningDataModule: reads and encodes the splits, and makes the loaders."""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import lightning as L
+import numpy as np
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Sampler
+
+from zhen.data.batching import plan_batches, plan_in_order, share
+from zhen.data.corpus import Corpus, read_corpus
+from zhen.data.pairs import Batch, EncodedPairs
+from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.errors import UserError
+from zhen.runs.directory import write_atomic
+
+log = logging.getLogger(__name__)
+
+# Part of every cache key; raise it when encoding or the table's form changes.
+CACHE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How many padded tokens a batch may hold: rows x longest side.
+
+    Raises:
+        ValueError: a budget is below 1.
+    """
+
+    tokens: int
+    eval_tokens: int
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {value}")
+
+
+class TranslationData(L.LightningDataModule):
+    """Pairs of sentences for training, validation and test.
+
+    Args:
+        train: TSV of the pairs to learn from; the vocabulary is learned from them alone.
+        val: TSV that chooses the best checkpoint.
+        test: TSV to score, or several by name, each scored apart.
+        languages: what the columns of the TSVs hold, in order.
+        source_lang: the language to translate from.
+        target_lang: the language to translate into; None is the other one.
+        max_length: longest side of a training pair, in pieces; longer pairs are dropped and
+            counted. Validation and test are never cut.
+        batch: token budgets.
+        cache_dir: where the vocabulary and the encoded pairs are kept.
+        num_workers: processes of each loader.
+        seed: of the order of the training pairs.
+        tokenizer: how the vocabulary is made, or one that exists.
+
+    Raises:
+        ValueError: the languages do not fit the columns, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        train: str,
+        val: str,
+        test: str | dict[str, str],
+        languages: list[str],
+        source_lang: str,
+        target_lang: str | None,
+        max_length: int,
+        batch: BatchOptions,
+        cache_dir: str,
+        num_workers: int,
+        seed: int,
+        tokenizer: TokenizerOptions | Tokenizer,
+    ) -> None:
+        super().__init__()
+        if len(languages) != 2 or languages[0] == languages[1]:
+            raise ValueError(f"`languages` must be two different languages, but is {languages}")
+        if source_lang not in languages:
+            raise ValueError(f"`source_lang` must be one of {languages}, but is {source_lang!r}")
+        other = languages[1 - languages.index(source_lang)]
+        if target_lang not in (None, other):
+            raise ValueError(f"`target_lang` must be {other!r}, but is {target_lang!r}")
+        if max_length < 1:
+            raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
+        if num_workers < 0:
+            raise ValueError(f"`num_workers` must be at least 0, but is {num_workers}")
+        self.source_lang, self.target_lang = source_lang, other
+        self._languages = languages
+        self._files = {"train": train, "val": val}
+        self._test_files = {"test": test} if isinstance(test, str) else dict(test)
+        self._max_length = max_length
+        self._batch = batch
+        self._cache_dir = Path(cache_dir)
+        self._num_workers = num_workers
+        self._seed = seed
+        self._tokenizer = tokenizer
+        self._corpora: dict[str, Corpus] = {}  # read, not yet encoded
+        self._splits: dict[str, EncodedPairs] = {}
+        self.fingerprint: dict[str, str] = {}  # of each split read, for the run's provenance
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary; trained on the training split at the first use."""
+        if isinstance(self._tokenizer, TokenizerOptions):
+            self._tokenizer = self._train_tokenizer(self._tokenizer)
+        return self._tokenizer
+
+    @property
+    def test_parts(self) -> list[str]:
+        """Names of the test sets, in order."""
+        return list(self._test_files)
+
+    def split(self, name: str) -> EncodedPairs:
+        """The pairs of "train", "val" or a test part, read and encoded at the first use."""
+        if name not in self._splits:
+            tokenizer = self.tokenizer  # first: it may have to read the training pairs
+            corpus = self._corpora.pop(name, None) or self._read(name)
+            digest = hashlib.sha256()
+            for part in (str(CACHE_VERSION), corpus.fingerprint, tokenizer.to_json()):
+                digest.update(part.encode())
+            path = self._cache_dir / "pairs" / digest.hexdigest()[:32]
+            self._splits[name] = EncodedPairs.cached(corpus, tokenizer, path)
+        return self._splits[name]
+
+    def train_dataloader(self) -> "DataLoader[Batch]":
+        pairs = self.split("train")
+        kept = (pairs.lengths.max(axis=1) <= self._max_length + 1).nonzero()[0]
+        if len(kept) < len(pairs):
+            log.warning(
+                "data.train: %d of %d pairs are longer than data.max_length=%d pieces: dropped",
+                len(pairs) - len(kept), len(pairs), self._max_length,
+            )  # fmt: skip
+        if not len(kept):
+            raise UserError(
+                f"`data.max_length`: no training pair has at most {self._max_length} pieces a side"
+            )
+        plan = TrainingPlan(
+            pairs.lengths, kept, self._batch.tokens, self._seed, *self._rank_and_world()
+        )
+        return self._loader(pairs, plan)
+
+    def val_dataloader(self) -> "DataLoader[Batch]":
+        return self._eval_loader("val")
+
+    def test_dataloader(self) -> list["DataLoader[Batch]"]:
+        return [self._eval_loader(name) for name in self._test_files]
+
+    def _eval_loader(self, name: str) -> "DataLoader[Batch]":
+        pairs = self.split(name)
+        # A pair alone may be longer than the budget: it makes a batch of its own.
+        budget = max(self._batch.eval_tokens, int(pairs.lengths.max()))
+        rank, world_size = self._rank_and_world()
+        return self._loader(pairs, plan_in_order(pairs.lengths, budget)[rank::world_size])
+
+    def _loader(
+        self, pairs: EncodedPairs, plan: "TrainingPlan | list[NDArray[np.int64]]"
+    ) -> "DataLoader[Batch]":
+        # batch_size=None: an item of the plan is a whole batch, and the dataset makes it at once.
+        return DataLoader(
+            pairs,
+            batch_size=None,
+            sampler=plan,
+            num_workers=self._num_workers,
+            persistent_workers=self._num_workers > 0,
+        )
+
+    def _rank_and_world(self) -> tuple[int, int]:
+        if self.trainer is None:
+            return 0, 1
+        return self.trainer.global_rank, self.trainer.world_size
+
+    def _read(self, name: str) -> Corpus:
+        if name in self._files:
+            key, file = f"data.{name}", self._files[name]
+        else:
+            key, file = "data.test", self._test_files[name]
+        corpus = read_corpus(
+            Path(file),
+            key=key,
+            languages=self._languages,
+            source_lang=self.source_lang,
+            target_lang=self.target_lang,
+        )
+        self.fingerprint[name] = corpus.fingerprint
+        log.info("%s: %d pairs from %s", key, len(corpus), file)
+        return corpus
+
+    def _train_tokenizer(self, options: TokenizerOptions) -> Tokenizer:
+        """Learn the vocabulary from the training pairs, or take what an earlier run learned."""
+        if options.path is not None:
+            return Tokenizer.load(Path(options.path))
+        self._corpora["train"] = corpus = self._read("train")
+        digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
+        path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
+        if not path.exists():
+            tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, tokenizer.to_json())
+        return Tokenizer.load(path)
+
+
+class TrainingPlan(Sampler[NDArray[np.int64]]):
+    """The batches of one rank, another plan each epoch; Lightning calls `set_epoch`."""
+
+    def __init__(
+        self,
+        lengths: NDArray[np.int64],
+        kept: NDArray[np.int64],
+        tokens: int,
+        seed: int,
+        rank: int,
+        world_size: int,
+    ) -> None:
+        self._lengths, self._kept = lengths, kept
+        self._tokens, self._seed = tokens, seed
+        self._rank, self._world_size = rank, world_size
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        plan = plan_batches(self._lengths[self._kept], self._tokens, self._seed, epoch)
+        self._batches = share(plan, self._rank, self._world_size)
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        return iter([self._kept[batch] for batch in self._batches])
+
+    def __len__(self) -> int:
+        return len(self._batches)

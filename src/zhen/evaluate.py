@@ -1,0 +1,70 @@
+"""Score a checkpoint on test data.
+
+    python -m zhen.evaluate ckpt=runs/phrasebook/RUN/checkpoints/best.ckpt decode=greedy
+
+Reads configs/evaluate.yaml; prints the scores, and with `output=DIR` also writes them there with
+the sentences.
+"""
+
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from zhen.config import build, run_command
+from zhen.errors import UserError
+
+
+def evaluate(cfg: DictConfig) -> None:
+    """Test `cfg.ckpt`, or the newest run's best checkpoint, on `cfg.test`."""
+    import lightning as L
+
+    from zhen.data import BatchOptions, TranslationData
+    from zhen.runs.directory import newest_checkpoint
+    from zhen.runs.results import print_scores, write_results
+    from zhen.training.module import TranslationModule
+    from zhen.translator import Translator
+
+    decode = build(cfg.decode, "decode")
+    checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
+    translator = Translator.load(checkpoint)
+    test = cfg.test or trained_with(checkpoint).data.test
+    data = TranslationData(
+        train="",
+        val="",
+        test=test if isinstance(test, str) else dict(test),
+        languages=list(cfg.languages),
+        source_lang=translator.source_lang,
+        target_lang=translator.target_lang,
+        max_length=1,
+        batch=BatchOptions(tokens=1, eval_tokens=cfg.batch.tokens),
+        cache_dir=cfg.paths.cache,
+        num_workers=0,
+        seed=0,
+        tokenizer=translator.tokenizer,
+    )
+    trainer = L.Trainer(accelerator=cfg.device, devices=1, logger=False, enable_progress_bar=False)
+    module = TranslationModule(translator, decode=decode)
+    trainer.test(module, datamodule=data, verbose=False)
+    print(f"{checkpoint}: {translator.source_lang} to {translator.target_lang}")
+    print_scores(module.tests)
+    if cfg.output:
+        Path(cfg.output).mkdir(parents=True, exist_ok=True)
+        write_results(Path(cfg.output), module.tests, {"checkpoint": str(checkpoint)})
+
+
+def trained_with(checkpoint: Path) -> DictConfig:
+    """The configuration of the run that wrote `checkpoint`.
+
+    Raises:
+        UserError: the checkpoint does not lie in a run directory.
+    """
+    path = checkpoint.parent.parent / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"test: {checkpoint} is in no run directory; give the test data, test=TSV")
+    config = OmegaConf.load(path)
+    assert isinstance(config, DictConfig)
+    return config
+
+
+if __name__ == "__main__":
+    run_command(evaluate, config_name="evaluate")

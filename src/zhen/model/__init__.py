@@ -1,0 +1,25 @@
+"""The Transformer, from scratch. Needs torch alone, so this package can be lifted out as it stands.
+
+Reading order: attention -> embedding -> layers -> transformer.
+
+Shapes: B batch, S source length, T target length, Q/K query/key length, D d_model, H heads,
+V vocabulary. Masks are boolean and True means "attend", everywhere.
+"""
+
+from zhen.model.attention import MultiHeadAttention, attention
+from zhen.model.embedding import Embedding, sinusoidal_positions
+from zhen.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from zhen.model.transformer import DecoderCache, Transformer
+
+__all__ = [
+    "AddNorm",
+    "DecoderCache",
+    "DecoderLayer",
+    "Embedding",
+    "EncoderLayer",
+    "FeedForward",
+    "MultiHeadAttention",
+    "Transformer",
+    "attention",
+    "sinusoidal_positions",
+]

@@ -1,0 +1,35 @@
+"""Dropout (Srivastava et al. 2014), with random bits drawn in bulk on the CPU.
+
+PyTorch's CPU kernel draws one Bernoulli number an element, which took a quarter of a training
+step of the small models. Here one 64-bit draw serves four elements.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+LEVELS = 2**16
+
+
+class Dropout(nn.Module):
+    """Zero each element with probability `p` in training and scale the others by 1 / (1 - p).
+
+    On the CPU `p` is rounded to a multiple of 2^-16. Reproducible from `torch.manual_seed`.
+
+    Args:
+        p: probability of dropping an element, in [0, 1).
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, self.p)
+        dropped = round(self.p * LEVELS)
+        draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
+        return x * keep * (LEVELS / (LEVELS - dropped))

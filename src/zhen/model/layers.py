@@ -1,0 +1,190 @@
+"""The encoder and the decoder block (Vaswani et al. 2017, sections 3.1 and 3.3, figure 1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from zhen.model.attention import MultiHeadAttention
+from zhen.model.dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, at each position alone (section 3.3, equation 2).
+
+    Args:
+        d_model: width of input and output, D.
+        d_ff: width between the two matrices.
+        activation: "relu" as in the paper, or "gelu".
+
+    Raises:
+        ValueError: `activation` is none of the two.
+    """
+
+    def __init__(
+        self, *, d_model: int, d_ff: int, activation: Literal["relu", "gelu"] = "relu"
+    ) -> None:
+        super().__init__()
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"`activation` must be relu or gelu, but is {activation!r}")
+        self.expand = nn.Linear(d_model, d_ff)
+        self.activation = nn.ReLU() if activation == "relu" else nn.GELU()
+        self.contract = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return self.contract(self.activation(self.expand(x)))
+
+
+class AddNorm(nn.Module):
+    """The residual connection and layer norm around every sub-layer.
+
+    Post-norm, as in the paper (section 3.1): LayerNorm(x + Dropout(sublayer(x))).
+    Pre-norm (Xiong et al. 2020): x + Dropout(sublayer(LayerNorm(x))), which trains without a
+    long warm-up; the stack then ends with one more LayerNorm.
+
+    Args:
+        d_model: width, D.
+        dropout: probability of dropping an element of the sub-layer's output.
+        norm: "post" or "pre".
+
+    Raises:
+        ValueError: `norm` is none of the two.
+    """
+
+    def __init__(self, *, d_model: int, dropout: float, norm: Literal["pre", "post"]) -> None:
+        super().__init__()
+        if norm not in ("pre", "post"):
+            raise ValueError(f"`norm` must be pre or post, but is {norm!r}")
+        self.pre = norm == "pre"
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, Add & Norm, feed-forward, Add & Norm (figure 1, left).
+
+    Args:
+        d_model: width, D.
+        num_heads: heads, H; divides `d_model`.
+        d_ff: inner width of the feed-forward network.
+        dropout: residual dropout (section 5.4).
+        norm: "post" (the paper) or "pre".
+        activation: of the feed-forward network.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float,
+        norm: Literal["pre", "post"],
+        activation: Literal["relu", "gelu"] = "relu",
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model=d_model, num_heads=num_heads)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff, activation=activation)
+        self.add_norm_1 = AddNorm(d_model=d_model, dropout=dropout, norm=norm)
+        self.add_norm_2 = AddNorm(d_model=d_model, dropout=dropout, norm=norm)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Encode x (B, S, D); mask is broadcastable to (B, H, S, S), True = attend."""
+        x = self.add_norm_1(x, lambda y: self.self_attention(y, y, mask))
+        return self.add_norm_2(x, self.feed_forward)
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer keeps between steps; all are (B, H, length, head_dim).
+
+    `keys` and `values` grow by one position a step; those of the memory are projected once.
+    """
+
+    keys: Tensor
+    values: Tensor
+    memory_keys: Tensor
+    memory_values: Tensor
+
+    def append(self, keys: Tensor, values: Tensor) -> None:
+        """Add the newest position's key and value, (B, H, 1, head_dim)."""
+        self.keys = torch.cat([self.keys, keys], dim=2)
+        self.values = torch.cat([self.values, values], dim=2)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward, each with Add & Norm (figure 1, right).
+
+    Takes the arguments of `EncoderLayer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float,
+        norm: Literal["pre", "post"],
+        activation: Literal["relu", "gelu"] = "relu",
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model=d_model, num_heads=num_heads)
+        self.cross_attention = MultiHeadAttention(d_model=d_model, num_heads=num_heads)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff, activation=activation)
+        self.add_norm_1 = AddNorm(d_model=d_model, dropout=dropout, norm=norm)
+        self.add_norm_2 = AddNorm(d_model=d_model, dropout=dropout, norm=norm)
+        self.add_norm_3 = AddNorm(d_model=d_model, dropout=dropout, norm=norm)
+
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+        """Decode all positions at once, as in training.
+
+        Position t sees positions 0..t. Padding stands at the end, so no real position ever sees
+        it and self-attention needs no mask beside the causal one.
+
+        Args:
+            x: (B, T, D).
+            memory: the encoder's output, (B, S, D).
+            memory_mask: broadcastable to (B, H, T, S), True = attend.
+
+        Returns:
+            (B, T, D).
+        """
+        x = self.add_norm_1(x, lambda y: self.self_attention(y, y, is_causal=True))
+        x = self.add_norm_2(x, lambda y: self.cross_attention(y, memory, memory_mask))
+        return self.add_norm_3(x, self.feed_forward)
+
+    def start(self, memory: Tensor) -> LayerCache:
+        """An empty cache for decoding from `memory` (B, S, D)."""
+        memory_keys, memory_values = self.cross_attention.keys_values(memory)
+        nothing = memory_keys[:, :, :0]
+        return LayerCache(nothing, nothing, memory_keys, memory_values)
+
+    def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
+        """Decode the newest position alone, (B, 1, D) -> (B, 1, D), and grow `cache` by it.
+
+        The newest position may see every earlier one, so no causal mask is needed. Equal to the
+        last position of `forward`.
+        """
+
+        def self_attend(y: Tensor) -> Tensor:
+            cache.append(*self.self_attention.keys_values(y))
+            return self.self_attention.attend(y, cache.keys, cache.values)
+
+        x = self.add_norm_1(x, self_attend)
+        x = self.add_norm_2(
+            x,
+            lambda y: self.cross_attention.attend(
+                y, cache.memory_keys, cache.memory_values, memory_mask
+            ),
+        )
+        return self.add_norm_3(x, self.feed_forward)

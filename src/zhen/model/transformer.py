@@ -1,0 +1,191 @@
+"""The whole model: embedding, encoder stack, decoder stack, output (Vaswani et al. 2017, figure 1).
+
+Shapes: B batch, S source length, T target length, D d_model, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from zhen.model.embedding import Embedding
+from zhen.model.layers import DecoderLayer, EncoderLayer, LayerCache
+
+
+@dataclass
+class DecoderCache:
+    """What step-by-step decoding keeps: one `LayerCache` a layer, and the source's mask.
+
+    The batch dimension of every tensor may be re-ordered or thinned out with `select`, as beam
+    search does when hypotheses survive, multiply or finish.
+    """
+
+    layers: list[LayerCache]
+    memory_mask: Tensor  # (B, 1, 1, S)
+    length: int = 0  # positions decoded so far
+
+    def select(self, rows: Tensor) -> None:
+        """Keep the sequences at `rows`, a (B',) tensor of indices, in that order."""
+        self.memory_mask = self.memory_mask[rows]
+        for layer in self.layers:
+            layer.keys, layer.values = layer.keys[rows], layer.values[rows]
+            layer.memory_keys = layer.memory_keys[rows]
+            layer.memory_values = layer.memory_values[rows]
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder over one vocabulary that both languages share.
+
+    The defaults are the paper's base model (section 3 and table 3). Padding must stand at the end
+    of each row.
+
+    Args:
+        vocab_size: number of pieces, V.
+        pad_id: the piece that fills rows up to the batch's length.
+        d_model: width, D; even.
+        num_heads: attention heads; divides `d_model`.
+        d_ff: inner width of the feed-forward networks.
+        num_encoder_layers: blocks of the encoder.
+        num_decoder_layers: blocks of the decoder.
+        dropout: residual and embedding dropout, in [0, 1) (section 5.4).
+        norm: where layer norm stands; "post" is the paper's, "pre" trains more easily.
+        activation: of the feed-forward networks.
+        tie_embeddings: use the embedding matrix as output matrix too (section 3.4).
+        max_positions: longest sequence, in pieces.
+
+    Raises:
+        ValueError: a size below 1, `dropout` outside [0, 1), or what the parts refuse.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        pad_id: int = 0,
+        d_model: int = 512,
+        num_heads: int = 8,
+        d_ff: int = 2048,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dropout: float = 0.1,
+        norm: Literal["pre", "post"] = "post",
+        activation: Literal["relu", "gelu"] = "relu",
+        tie_embeddings: bool = True,
+        max_positions: int = 1024,
+    ) -> None:
+        super().__init__()
+        sizes = {
+            "vocab_size": vocab_size,
+            "d_model": d_model,
+            "num_heads": num_heads,
+            "d_ff": d_ff,
+            "num_encoder_layers": num_encoder_layers,
+            "num_decoder_layers": num_decoder_layers,
+            "max_positions": max_positions,
+        }
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {size}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1, but is {dropout}")
+
+        # The constructor's arguments: plain data from which a checkpoint rebuilds the model.
+        self.config: dict[str, int | float | str | bool] = {
+            **sizes,
+            "pad_id": pad_id,
+            "dropout": dropout,
+            "norm": norm,
+            "activation": activation,
+            "tie_embeddings": tie_embeddings,
+        }
+        self.pad_id = pad_id
+        self.max_positions = max_positions
+        self.embedding = Embedding(
+            vocab_size=vocab_size, d_model=d_model, max_positions=max_positions, dropout=dropout
+        )
+
+        def encoder_layer() -> EncoderLayer:
+            return EncoderLayer(
+                d_model=d_model,
+                num_heads=num_heads,
+                d_ff=d_ff,
+                dropout=dropout,
+                norm=norm,
+                activation=activation,
+            )
+
+        def decoder_layer() -> DecoderLayer:
+            return DecoderLayer(
+                d_model=d_model,
+                num_heads=num_heads,
+                d_ff=d_ff,
+                dropout=dropout,
+                norm=norm,
+                activation=activation,
+            )
+
+        self.encoder = nn.ModuleList(encoder_layer() for _ in range(num_encoder_layers))
+        self.decoder = nn.ModuleList(decoder_layer() for _ in range(num_decoder_layers))
+        # Post-norm blocks end normalised; pre-norm stacks need one norm more.
+        self.encoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.output = nn.Linear(d_model, vocab_size, bias=False)
+        self._initialise()
+        if tie_embeddings:
+            self.output.weight = self.embedding.pieces.weight
+
+    def _initialise(self) -> None:
+        # Glorot and Bengio 2010, for every matrix but the embedding, which sets its own scale.
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits of the piece that follows each target position.
+
+        Args:
+            source: ids (B, S).
+            target: ids (B, T), beginning with the start piece.
+
+        Returns:
+            (B, T, V).
+        """
+        return self.logits(self.hidden(source, target))
+
+    def hidden(self, source: Tensor, target: Tensor) -> Tensor:
+        """What `forward` computes before the output matrix, (B, T, D).
+
+        The loss picks the real positions from it, so that no logits are made for padding.
+        """
+        memory, memory_mask = self.encode(source)
+        x = self.embedding(target)
+        for layer in self.decoder:
+            x = layer(x, memory, memory_mask)
+        return self.decoder_norm(x)
+
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode ids (B, S) to the memory (B, S, D) and its mask (B, 1, 1, S), True = real."""
+        mask = (source != self.pad_id)[:, None, None, :]
+        x = self.embedding(source)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        return self.encoder_norm(x), mask
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return self.output(hidden)
+
+    def start(self, source: Tensor) -> DecoderCache:
+        """Encode ids (B, S) and make an empty cache to decode from."""
+        memory, memory_mask = self.encode(source)
+        return DecoderCache([layer.start(memory) for layer in self.decoder], memory_mask)
+
+    def step(self, last: Tensor, cache: DecoderCache) -> Tensor:
+        """Decode one position: logits (B, V) of the piece after `last` (B,), growing `cache`."""
+        x = self.embedding(last.unsqueeze(1), offset=cache.length)  # (B, 1, D)
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            x = layer.step(x, layer_cache, cache.memory_mask)
+        cache.length += 1
+        return self.logits(self.decoder_norm(x[:, 0]))

@@ -1,0 +1,204 @@
+"""What is in a run directory, and how it is written.
+
+    runs/<experiment>/<time or job id>/
+        config.yaml      the resolved configuration    overrides.yaml   what the command line asked
+        provenance.json  where the run came from       log.txt          what was logged, by rank 0
+        checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
+        metrics.csv      numbers over time             results.json     scores of the test
+
+A whole file appears complete or not at all: it is written aside, then renamed.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from zhen.errors import UserError
+from zhen.schema import resolve
+
+# Lightning's loggers do not pass their messages on to the root logger.
+_LOGGERS = ("", "lightning.pytorch", "lightning.fabric")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run, by name; `create` makes one for a run that begins or goes on."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: str | Path, cfg: DictConfig, overrides: Sequence[str]) -> "RunDirectory":
+        """Makes the directory and, on rank 0, writes `config.yaml` and `overrides.yaml`.
+
+        Args:
+            path: `cfg.paths.run_dir`; may exist, when a run goes on after a requeue.
+            cfg: the configuration, stored with its interpolations resolved.
+            overrides: `zhen.config.current_overrides()`.
+
+        Raises:
+            UserError: the directory cannot be made or written to.
+        """
+        run = cls(Path(path))
+        try:
+            run.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(_cannot("make", run.checkpoints, error)) from error
+        if is_main():
+            write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
+            write_atomic(run.overrides, OmegaConf.to_yaml(list(overrides)))
+        return run
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def overrides(self) -> Path:
+        return self.path / "overrides.yaml"
+
+    @property
+    def provenance(self) -> Path:
+        return self.path / "provenance.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def best(self) -> Path:
+        return self.checkpoints / "best.ckpt"
+
+    @property
+    def last(self) -> Path:
+        return self.checkpoints / "last.ckpt"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.json"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results.json"
+
+    @property
+    def log(self) -> Path:
+        """`log.txt`; another rank R has `log.R.txt`."""
+        return self.path / ("log.txt" if is_main() else f"log.{rank()}.txt")
+
+    @contextlib.contextmanager
+    def logging(self) -> Iterator[None]:
+        """Inside, what is logged goes to `log.txt`, and on rank 0 to stderr too.
+
+        An exception that leaves the block is in `log.txt`, with its traceback.
+        """
+        file = logging.FileHandler(self.log, encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handlers: dict[str, list[logging.Handler]] = {name: [file] for name in _LOGGERS}
+        if is_main():
+            console = logging.StreamHandler()
+            console.setFormatter(logging.Formatter("%(message)s"))
+            handlers[""].append(console)
+        ours, level = logging.getLogger("zhen"), logging.getLogger("zhen").level
+        for name, each in handlers.items():
+            for handler in each:
+                logging.getLogger(name).addHandler(handler)
+        ours.setLevel(logging.INFO)
+        try:
+            yield
+        except BaseException as error:
+            message = f"{type(error).__name__}: {error}"
+            record = ours.makeRecord(
+                ours.name,
+                logging.ERROR,
+                __file__,
+                0,
+                message,
+                (),
+                (type(error), error, error.__traceback__),
+            )
+            file.emit(record)  # to the file alone: the command reports it on the terminal
+            raise
+        finally:
+            ours.setLevel(level)
+            for name, each in handlers.items():
+                for handler in each:
+                    logging.getLogger(name).removeHandler(handler)
+            file.close()
+
+
+def write_atomic(path: str | Path, content: str | bytes) -> None:
+    """Writes a whole file: aside, to disk, then renamed; text in UTF-8 with `\\n`.
+
+    Raises:
+        UserError: the file cannot be written; what was there before is untouched.
+    """
+    path = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    aside = None
+    try:
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(aside, 0o666 & ~_umask())  # mkstemp's own mode hides the file from colleagues
+        os.replace(aside, path)
+    except OSError as error:
+        if aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        raise UserError(_cannot("write", path, error)) from error
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """`write_atomic` of JSON, indented, Chinese as it is."""
+    write_atomic(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+def newest_checkpoint(runs: str | Path) -> Path:
+    """`checkpoints/best.ckpt` of the newest run below `runs`: the one written last.
+
+    Raises:
+        UserError: no run has one.
+    """
+    found = [path for path in Path(runs).glob("*/*/checkpoints/best.ckpt") if path.is_file()]
+    if not found:
+        raise UserError(
+            f"no trained model below {runs}: train one with `make train`, or name a checkpoint"
+            " with ckpt=PATH"
+        )
+    return max(found, key=lambda path: (path.stat().st_mtime_ns, path))
+
+
+def rank() -> int:
+    """This process's rank, from what torchrun, Slurm or Lightning set; 0 when alone.
+
+    On several nodes without torchrun or Slurm it tells only rank 0 from the others.
+    """
+    for variable in ("RANK", "SLURM_PROCID"):
+        if variable in os.environ:
+            return int(os.environ[variable])
+    return int(os.environ.get("NODE_RANK", 0)) + int(os.environ.get("LOCAL_RANK", 0))
+
+
+def is_main() -> bool:
+    """True on rank 0, which writes what all ranks share."""
+    return rank() == 0
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _cannot(verb: str, path: Path, error: OSError) -> str:
+    return f"cannot {verb} {path}: {error.strerror}; choose another place with paths.runs=DIR"

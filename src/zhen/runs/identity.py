@@ -1,0 +1,99 @@
+"""What a run is called: one name for all its ranks, and the same after a requeue."""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from zhen.errors import UserError
+
+VARIABLE = "ZHEN_RUN_ID"
+_STARTED = time.strftime("%Y%m%d-%H%M%S")
+_SAFE = re.compile(r"\w[\w.-]*")
+
+
+def run_id() -> str:
+    """ZHEN_RUN_ID, else the Slurm job's id, else the time this process started.
+
+    Raises:
+        UserError: ZHEN_RUN_ID would not be a directory's name.
+    """
+    given = os.environ.get(VARIABLE)
+    if given and not _SAFE.fullmatch(given):
+        raise UserError(
+            f"{VARIABLE} must be letters, digits, `.`, `_` and `-`, the first a letter or digit,"
+            f" but is {given!r}"
+        )
+    return given or slurm_id(os.environ) or _STARTED
+
+
+def slurm_id(environment: Mapping[str, str]) -> str | None:
+    """The Slurm job, with the task of a job array; None outside Slurm.
+
+    None in an interactive job too (the names that Lightning knows), since it can start many runs.
+    """
+    if environment.get("SLURM_JOB_NAME") in ("bash", "interactive"):
+        return None
+    task = environment.get("SLURM_ARRAY_TASK_ID")
+    if task is not None and "SLURM_ARRAY_JOB_ID" in environment:
+        return f"{environment['SLURM_ARRAY_JOB_ID']}_{task}"
+    return environment.get("SLURM_JOB_ID")
+
+
+@contextlib.contextmanager
+def job_number(number: int | None) -> Iterator[None]:
+    """Inside, `run_id` is fixed for this process and its children; jobs of a sweep differ."""
+    before = os.environ.get(VARIABLE)
+    fixed = before or slurm_id(os.environ)
+    if number is not None:
+        fixed = f"{fixed or _STARTED}-{number}"
+    if fixed:
+        os.environ[VARIABLE] = fixed
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def claim(run_dir: Callable[[], Path]) -> Path | None:
+    """Makes a directory for a run that is named by its start time, and exports that name.
+
+    Two runs started in the same second get two directories. A run whose name was given (by
+    ZHEN_RUN_ID or Slurm) may find its directory there: it goes on in it.
+
+    Args:
+        run_dir: the run's directory under the present `run_id`.
+
+    Returns:
+        The new directory; None where the name was given.
+
+    Raises:
+        UserError: the directory cannot be made, or ranks started by a launcher have no common name.
+    """
+    if os.environ.get(VARIABLE):
+        return None
+    if "LOCAL_RANK" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError(
+            f"processes started by a launcher need a common run name: set {VARIABLE}, as"
+            f" {VARIABLE}=my-run torchrun ..."
+        )
+    previous, count = None, 1
+    while True:
+        os.environ[VARIABLE] = _STARTED if count == 1 else f"{_STARTED}-{count}"
+        path = run_dir()
+        if path == previous:  # a fixed `paths.run_dir`
+            return None
+        try:
+            path.mkdir(parents=True)
+            return path
+        except FileExistsError:
+            previous, count = path, count + 1
+        except OSError as error:
+            raise UserError(
+                f"cannot make the run directory {path}: {error.strerror}; choose another with"
+                " paths.runs=DIR"
+            ) from error

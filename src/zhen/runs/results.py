@@ -1,0 +1,89 @@
+"""What a test found: results.json, the sentences themselves, and the summary on the terminal."""
+
+import math
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from zhen.runs.directory import write_atomic, write_json
+from zhen.training.module import Evaluation
+
+
+def write_results(path: Path, tests: Mapping[str, Evaluation], about: Mapping[str, Any]) -> None:
+    """Write `results.json` and, for each test part, its sentences, one a line.
+
+    A single test set has `test.src`, `test.hyp` and `test.ref`; a part NAME has `test.NAME.src`
+    and so on. `sacrebleu test.ref -i test.hyp` gives the stored scores again.
+
+    Args:
+        path: the run directory.
+        tests: what each part found.
+        about: what else belongs into results.json: parameters, time, speed, memory.
+    """
+    for part, found in tests.items():
+        stem = "test" if part == "test" else f"test.{part}"
+        for ending, lines in (
+            ("src", found.sources),
+            ("hyp", found.hypotheses),
+            ("ref", found.references),
+        ):
+            write_atomic(path / f"{stem}.{ending}", "".join(f"{line}\n" for line in lines))
+    write_json(
+        path / "results.json",
+        {"test": {part: numbers(found) for part, found in tests.items()}, **about},
+    )
+
+
+def numbers(found: Evaluation) -> dict[str, Any]:
+    """Scores with their signatures, loss and perplexity, as plain data."""
+    return {
+        "sentences": len(found.sources),
+        "bleu": found.scores.bleu,
+        "chrf": found.scores.chrf,
+        "loss": found.loss,
+        "nll": found.nll,
+        "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
+        "bleu_signature": found.scores.bleu_signature,
+        "chrf_signature": found.scores.chrf_signature,
+    }
+
+
+def print_scores(tests: Mapping[str, Evaluation]) -> None:
+    """A table of the scores of each test part."""
+    table = Table("test part", "sentences", "BLEU", "chrF", "perplexity", box=None)
+    for part, found in tests.items():
+        table.add_row(
+            part,
+            str(len(found.sources)),
+            f"{found.scores.bleu:.1f}",
+            f"{found.scores.chrf:.1f}",
+            f"{found.perplexity:.2f}",
+        )
+    Console(highlight=False).print(table)
+
+
+def print_samples(tests: Mapping[str, Evaluation], count: int) -> None:
+    """Translations beside their references, `count` in all, spread evenly over the parts."""
+    every = [
+        (found.sources[i], found.hypotheses[i], found.references[i])
+        for found in tests.values()
+        for i in _spread(len(found.sources), -(-count // len(tests)))
+    ]
+    for source, hypothesis, reference in every[:count]:
+        print(f"  {source}\n    -> {hypothesis}\n     = {reference}")
+
+
+def peak_memory_gib() -> float:
+    """The most memory this process has held so far, in GiB."""
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def _spread(size: int, count: int) -> Sequence[int]:
+    count = min(size, count)
+    return [size * n // count for n in range(count)]

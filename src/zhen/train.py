@@ -1,0 +1,120 @@
+"""Train a model, then test its best checkpoint.
+
+    python -m zhen.train model=small trainer.max_epochs=3
+
+Reads configs/train.yaml; writes one run directory (see `zhen.runs.directory`).
+"""
+
+import logging
+import time
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from zhen.config import build, build_all, current_overrides, resolve, run_command
+
+log = logging.getLogger(__name__)
+
+
+def train(cfg: DictConfig) -> float | None:
+    """Train and test as `cfg` says; returns the best validation score, which a sweep compares."""
+    import lightning as L
+    import torch
+
+    from zhen.runs.directory import RunDirectory, is_main, write_atomic, write_json
+    from zhen.runs.provenance import provenance
+    from zhen.runs.results import peak_memory_gib, write_results
+    from zhen.training.callbacks import Progress
+    from zhen.training.module import TranslationModule, parameter_groups
+    from zhen.translator import Translator
+
+    started = time.monotonic()
+    L.seed_everything(cfg.seed, workers=True, verbose=False)
+    # Lightning's remarks on hardware and products; its warnings stay.
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+
+    # Whatever may refuse a value is made here, before anything is written.
+    data = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed)
+    make_optimizer = build(cfg.optimizer, "optimizer")
+    schedule = build(cfg.scheduler, "scheduler")
+    decode = build(cfg.decode, "decode")
+    callbacks = build_all(cfg.callbacks, "callbacks")
+    loggers = [
+        build(node, f"logger.{name}", config=resolve(cfg)) for name, node in cfg.logger.items()
+    ]
+    trainer = build(cfg.trainer, "trainer", callbacks=callbacks, logger=loggers)
+    with torch.device("meta"):  # no memory, no random numbers
+        rehearsal = build(cfg.model, "model", vocab_size=1, pad_id=0)
+    make_optimizer(parameter_groups(rehearsal))
+
+    run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
+    with run.logging():
+        for split in ("train", "val", *data.test_parts):
+            data.split(split)
+        tokenizer = data.tokenizer
+        model = build(
+            cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id
+        )
+        parameters = sum(p.numel() for p in model.parameters())
+        if is_main():
+            write_atomic(run.tokenizer, tokenizer.to_json())
+            write_json(run.provenance, provenance(cfg, data.fingerprint))
+        log.info(
+            "%s to %s: %s parameters, %s pieces, seed %d, %s on %d x %s, run directory %s",
+            data.source_lang, data.target_lang, f"{parameters:,}", f"{tokenizer.vocab_size:,}",
+            cfg.seed, trainer.precision, trainer.world_size, trainer.strategy.root_device.type,
+            run.path,
+        )  # fmt: skip
+
+        module = TranslationModule(
+            Translator(model, tokenizer, data.source_lang, data.target_lang),
+            optimizer=make_optimizer,
+            schedule=schedule,
+            label_smoothing=cfg.label_smoothing,
+            decode=decode,
+        )
+        trainer.fit(module, datamodule=data)
+        trained = time.monotonic() - started
+        best = trainer.checkpoint_callback.best_model_path if trainer.checkpoint_callback else ""
+        trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False)
+
+        if is_main():
+            speeds = [c.tokens_per_second for c in callbacks if isinstance(c, Progress)]
+            about = {
+                "checkpoint": Path(best).name if best else None,
+                "parameters": parameters,
+                "updates": trainer.global_step,
+                "target_tokens_per_second": round(speeds[0] * trainer.world_size) if speeds else None,
+                "seconds_training": round(trained, 1),
+                "seconds": round(time.monotonic() - started, 1),
+                "peak_memory_gib": round(peak_memory_gib(), 2),
+            }
+            write_results(run.path, module.tests, about)
+            summarise(run.path, module.tests, about)
+    score = trainer.checkpoint_callback.best_model_score if trainer.checkpoint_callback else None
+    return score.item() if score is not None else None
+
+
+def summarise(path: Path, tests: dict, about: dict) -> None:
+    """Print what a finished run found and what to type next."""
+    from zhen.runs.results import print_samples, print_scores
+
+    minutes, seconds = divmod(round(about["seconds"]), 60)
+    print("\nSample translations")
+    print_samples(tests, count=10)
+    print("\nTest scores")
+    print_scores(tests)
+    print(
+        f"\n{about['updates']:,} updates, {about['parameters']:,} parameters,"
+        f" {about['target_tokens_per_second'] or 0:,} target tokens/s,"
+        f" {minutes} min {seconds} s, {about['peak_memory_gib']} GiB"
+        f"\nRun directory: {path}"
+        "\n\nNext:"
+        '\n  make translate TEXT="你很漂亮。"'
+        "\n  make evaluate decode=greedy"
+        "\n  make train model=small trainer.max_epochs=3"
+    )
+
+
+if __name__ == "__main__":
+    run_command(train, config_name="train")

@@ -1,0 +1,1 @@
+"""Training: the LightningModule, its loss, schedules, scores, callbacks and checkpoints."""

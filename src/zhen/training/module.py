@@ -1,0 +1,181 @@
+"""The LightningModule: what happens to a batch in training, validation and test."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import lightning as L
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torchmetrics import SumMetric
+
+from zhen.data import Batch, EncodedPairs, TranslationData
+from zhen.decoding import DecodeOptions
+from zhen.training.loss import TokenLoss, token_loss
+from zhen.training.schedule import Constant, Schedule
+from zhen.training.scores import Scores, score
+from zhen.translator import Translator
+
+MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a pass over one split found, its sentences in file order."""
+
+    sources: list[str]
+    hypotheses: list[str]
+    references: list[str]
+    loss: float  # label-smoothed, nats per target token
+    nll: float  # nats per target token
+    perplexity: float  # exp(nll)
+    scores: Scores
+
+
+class SplitTotals(nn.Module):
+    """Sums and sentences of one split, over its batches and over all ranks.
+
+    Everything is a sum or a whole sentence: no mean of means, so batch size and number of ranks
+    do not move the result.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.smoothed, self.nll, self.tokens = SumMetric(), SumMetric(), SumMetric()
+        self.hypotheses: dict[int, str] = {}
+
+    def update(self, batch: Batch, loss: TokenLoss, texts: list[str]) -> None:
+        self.smoothed.update(loss.smoothed)
+        self.nll.update(loss.nll)
+        self.tokens.update(loss.tokens)
+        self.hypotheses.update(zip(batch.indices, texts, strict=True))
+
+    def compute(self, pairs: EncodedPairs, target_lang: str) -> Evaluation:
+        """Add up over ranks and score. Every rank must call it."""
+        tokens = self.tokens.compute()
+        nll = self.nll.compute() / tokens
+        smoothed = self.smoothed.compute() / tokens
+        gathered: list[Any] = [self.hypotheses]
+        if dist.is_available() and dist.is_initialized():
+            gathered = [None] * dist.get_world_size()
+            dist.all_gather_object(gathered, self.hypotheses)
+        found = {index: text for part in gathered for index, text in part.items()}
+        # A run may look at a part of the split only (trainer.limit_val_batches).
+        chosen = sorted(found)
+        sources, references = pairs.sources, pairs.targets
+        hypotheses = [found[i] for i in chosen]
+        references = [references[i] for i in chosen]
+        return Evaluation(
+            sources=[sources[i] for i in chosen],
+            hypotheses=hypotheses,
+            references=references,
+            loss=smoothed.item(),
+            nll=nll.item(),
+            perplexity=nll.exp().item(),
+            scores=score(hypotheses, references, target_lang),
+        )
+
+
+class TranslationModule(L.LightningModule):
+    """Trains a Transformer to translate.
+
+    Args:
+        translator: the model with its tokenizer and languages.
+        decode: how the test is translated; validation is greedy, since it comes often.
+        optimizer: makes the optimizer from parameter groups.
+        schedule: the share of the optimizer's `lr` at each update.
+        label_smoothing: ε of the training loss.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        *,
+        decode: DecodeOptions,
+        optimizer: MakeOptimizer = torch.optim.Adam,
+        schedule: Schedule = Constant(0),
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.translator = translator
+        self.model = translator.model
+        self._make_optimizer = optimizer
+        self._schedule = schedule
+        self._label_smoothing = label_smoothing
+        self._decode = decode
+        self._totals: dict[str, SplitTotals] = {}
+        # What the last validation, and each test part by its name, found.
+        self.validation: Evaluation | None = None
+        self.tests: dict[str, Evaluation] = {}
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        optimizer = self._make_optimizer(parameter_groups(self.model))
+        total = self.trainer.estimated_stepping_batches
+        last = int(total) if total != float("inf") else None
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda done: self._schedule(done + 1, last)
+        )
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        found = token_loss(self.model, batch, self._label_smoothing)
+        loss = found.smoothed / found.tokens
+        self.log_dict(
+            {"train/loss": loss.detach(), "train/lr": self.lr_schedulers().get_last_lr()[0]},  # type: ignore[union-attr]
+            batch_size=found.tokens,
+        )
+        return loss
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        self._evaluate("val", batch, DecodeOptions())
+
+    def on_validation_epoch_end(self) -> None:
+        self.validation = self._finish("val")
+
+    def test_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._evaluate(self._data.test_parts[dataloader_idx], batch, self._decode)
+
+    def on_test_epoch_end(self) -> None:
+        self.tests = {part: self._finish(part) for part in self._data.test_parts}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["zhen"] = self.translator.description()
+
+    @property
+    def _data(self) -> TranslationData:
+        return self.trainer.datamodule  # type: ignore[attr-defined, no-any-return]
+
+    def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
+        if split not in self._totals:
+            self._totals[split] = SplitTotals().to(self.device)
+        loss = token_loss(self.model, batch, self._label_smoothing)
+        self._totals[split].update(batch, loss, self.translator.decode(batch.source, options))
+
+    def _finish(self, split: str) -> Evaluation:
+        pairs = self._data.split(split)
+        found = self._totals.pop(split).compute(pairs, self.translator.target_lang)
+        name = split if split in ("val", "test") else f"test/{split}"
+        self.log_dict(
+            {
+                f"{name}/loss": found.loss,
+                f"{name}/nll": found.nll,
+                f"{name}/perplexity": found.perplexity,
+                f"{name}/bleu": found.scores.bleu,
+                f"{name}/chrf": found.scores.chrf,
+            },
+            rank_zero_only=True,
+        )
+        return found
+
+
+def parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """Matrices, which weight decay may shrink, and vectors (biases, norms), which it must not."""
+    parameters = list(model.parameters())
+    return [
+        {"params": [p for p in parameters if p.ndim > 1]},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]

@@ -1,0 +1,103 @@
+"""Translate line by line: N lines in, N lines out, in order.
+
+    echo "你很漂亮。" | python -m zhen.translate
+
+Reads configs/translate.yaml. On a terminal each line is answered at once; otherwise lines are
+translated in blocks.
+"""
+
+import io
+import itertools
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from omegaconf import DictConfig
+
+from zhen.config import build, run_command
+from zhen.errors import UserError
+
+BLOCK = 2048  # lines sorted by length and translated together
+
+
+def translate(cfg: DictConfig) -> None:
+    """Translate `cfg.input`, or standard input, with `cfg.ckpt` or the newest best checkpoint."""
+    from zhen.runs.directory import newest_checkpoint, write_atomic
+    from zhen.translator import Translator
+
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    decode = build(cfg.decode, "decode")
+    checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
+    translator = Translator.load(checkpoint, device=pick_device(cfg.device))
+    source = open_input(cfg.input)
+    if source.isatty():
+        print(
+            f"{checkpoint}: one sentence a line ({translator.source_lang}), end with Ctrl-D",
+            file=sys.stderr,
+        )
+    # A file appears whole or not at all; the terminal or pipe gets each block as it is ready.
+    target: BinaryIO = io.BytesIO() if cfg.output else sys.stdout.buffer
+    lines = decoded(source, name=cfg.input or "standard input")
+    done = 0
+    while block := list(itertools.islice(lines, 1 if source.isatty() else BLOCK)):
+        for text in translator.translate(block, decode, cfg.batch.tokens, first_line=done + 1):
+            target.write(f"{text}\n".encode())
+        target.flush()
+        done += len(block)
+    if isinstance(target, io.BytesIO):
+        write_atomic(cfg.output, target.getvalue())
+
+
+def pick_device(name: str) -> str:
+    """The device to compute on; "auto" is the GPU if there is one.
+
+    Raises:
+        UserError: this machine has no such device.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device: cannot use {name} here ({reason}); try device=cpu") from error
+    return name
+
+
+def open_input(path: str | None) -> BinaryIO:
+    """The file, or standard input for None.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    if path is None:
+        return sys.stdin.buffer
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise UserError(f"input: cannot read {path}: {error.strerror}") from error
+
+
+def decoded(source: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a byte stream, ended by `\\n` alone, without a byte-order mark.
+
+    Raises:
+        UserError: a line is not UTF-8.
+    """
+    for number, line in enumerate(source, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"input: {name}:{number}: byte 0x{error.object[error.start]:02X} is not UTF-8;"
+                " convert the text to UTF-8"
+            ) from error
+        yield text.removesuffix("\n")
+
+
+if __name__ == "__main__":
+    run_command(translate, config_name="translate")

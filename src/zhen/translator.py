@@ -1,0 +1,173 @@
+"""Text to text: a model with its tokenizer and its languages, and how they live in a checkpoint.
+
+Sentence -> pieces -> decoding -> pieces -> sentence, N lines in and N lines out, in order.
+"""
+
+import logging
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zhen.data.batching import plan_in_order
+from zhen.data.pairs import pad
+from zhen.data.tokenizer import Tokenizer
+from zhen.decoding import DecodeOptions, generate
+from zhen.errors import UserError
+from zhen.model import Transformer
+
+log = logging.getLogger(__name__)
+
+SENTENCE_ENDS = "。！？；.!?;"
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates lines with a trained model; one checkpoint file is enough to make one."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    source_lang: str
+    target_lang: str
+
+    @classmethod
+    def load(cls, path: str | Path, device: str | torch.device = "cpu") -> "Translator":
+        """Read a checkpoint. Nothing that the file names is imported or run.
+
+        Raises:
+            UserError: the file is missing, damaged, or no checkpoint of this project.
+        """
+        content = read_checkpoint(Path(path))
+        try:
+            about = content["zhen"]
+            model = Transformer(**about["model"])
+            model.load_state_dict(
+                {
+                    name.removeprefix("model."): tensor
+                    for name, tensor in content["state_dict"].items()
+                    if name.startswith("model.")
+                }
+            )
+            tokenizer = Tokenizer.from_json(about["tokenizer"])
+            languages = str(about["source_lang"]), str(about["target_lang"])
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+            raise UserError(
+                f"ckpt: {path} is no checkpoint of zhen {version('zhen')}"
+                f" ({type(error).__name__}: {str(error).splitlines()[0]});"
+                " give a file that `make train` wrote"
+            ) from error
+        return cls(model.to(device).eval(), tokenizer, *languages)
+
+    def description(self) -> dict[str, Any]:
+        """All but the weights, as plain data: what `load` finds under "zhen"."""
+        return {
+            "version": version("zhen"),
+            "model": self.model.config,
+            "tokenizer": self.tokenizer.to_json(),
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+        }
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        options: DecodeOptions,
+        tokens: int = 4096,
+        first_line: int = 1,
+    ) -> list[str]:
+        """Translate each line; an empty line stays empty.
+
+        A line longer than the model's positions is cut, at the end of a sentence where there is
+        one, its parts are translated one by one, and a warning names the line.
+
+        Args:
+            lines: raw text.
+            options: how to decode.
+            tokens: padded source pieces decoded together.
+            first_line: the number of the first line, for warnings.
+        """
+        parts: list[list[int]] = []
+        owner: list[int] = []  # the line that a part belongs to
+        for number, ids in enumerate(self.tokenizer.encode([line.strip() for line in lines])):
+            cut = self._cut(ids)
+            if len(cut) > 1:
+                log.warning(
+                    "line %d has %d pieces, more than the model's %d positions: translated in %d"
+                    " parts", number + first_line, len(ids), self.model.max_positions, len(cut),
+                )  # fmt: skip
+            parts += cut
+            owner += [number] * len(cut)
+
+        translated = [""] * len(parts)
+        if parts:
+            lengths = np.array([[len(part), 0] for part in parts])
+            for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
+                source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
+                for i, text in zip(batch, self.decode(source, options), strict=True):
+                    translated[i] = text
+
+        space = "" if self.target_lang == "zh" else " "
+        return [
+            space.join(text for text, of in zip(translated, owner, strict=True) if of == number)
+            for number in range(len(lines))
+        ]
+
+    def decode(self, source: Tensor, options: DecodeOptions) -> list[str]:
+        """The best translation of each row of `source`, ids (B, S) padded at the end."""
+        hypotheses = generate(
+            self.model,
+            source.to(self.model.embedding.positions.device),
+            options,
+            bos_id=self.tokenizer.bos_id,
+            eos_id=self.tokenizer.eos_id,
+        )
+        # A newline in the output would shift every line after it.
+        return [
+            " ".join(text.split("\n"))
+            for text in self.tokenizer.decode([best[0].ids for best in hypotheses])
+        ]
+
+    def _cut(self, ids: list[int]) -> list[list[int]]:
+        """Parts that fit the model, each with its end piece; none for an empty line."""
+        room = self.model.max_positions - 1  # the end piece takes one
+        parts = []
+        while ids:
+            end = len(ids)
+            if end > room:
+                ends = [
+                    i + 1
+                    for i, text in enumerate(self.tokenizer.decode([[j] for j in ids[:room]]))
+                    if text.strip() and text.strip()[-1] in SENTENCE_ENDS
+                ]
+                end = ends[-1] if ends else room
+            parts.append([*ids[:end], self.tokenizer.eos_id])
+            ids = ids[end:]
+        return parts
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint file: plain data and tensors, on the CPU.
+
+    Raises:
+        UserError: the file is missing, truncated, or holds anything else.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"ckpt: {path} does not exist; give a checkpoint's path") from None
+    except OSError as error:
+        raise UserError(f"ckpt: cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # torch raises whatever its unpickler meets
+        kind = "is damaged" if zipfile.is_zipfile(path) else "is truncated or no checkpoint"
+        raise UserError(
+            f"ckpt: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
+        ) from error
+    if not isinstance(content, dict):
+        raise UserError(f"ckpt: {path} holds a {type(content).__name__}, not a checkpoint")
+    return content

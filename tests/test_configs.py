@@ -1,0 +1,137 @@
+"""Claim 8, first half: every file of `configs/` composes, checks and instantiates."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from omegaconf import OmegaConf
+
+from zhen.compose import CONFIGS, compose, groups
+from zhen.config import build, build_all
+from zhen.schema import check
+
+FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
+COMMANDS = ["train", "evaluate", "translate"]
+CHOICES = [
+    f"{group}={option}"
+    for group, options in groups().items()
+    for option in options
+    if group not in ("hydra", "paths")
+]
+PAIRS = ["data.train=a.tsv", "data.val=b.tsv", "data.test=c.tsv"]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(CONFIGS))
+
+
+def overrides(choice: str) -> list[str]:
+    needs_pairs = choice in ("data=files", "experiment=tatoeba")
+    return [choice, *(PAIRS if needs_pairs else [])]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_file_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 30
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_each_key_has_a_comment(path: Path) -> None:
+    before = ""
+    for line in path.read_text().splitlines():
+        key = re.match(r"\s*(\w+):\s*(\S*)", line)
+        value_follows = key is not None and key[2] and not key[2].startswith("#")
+        if value_follows and key[1] not in ("_target_", "_partial_", "defaults"):
+            assert "#" in line or before.lstrip().startswith("#"), line
+        before = line
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_file_begins_by_saying_what_it_is(path: Path) -> None:
+    first = next(line for line in path.read_text().splitlines() if not line.startswith("# @"))
+    assert first.startswith("# ")
+    if path.parent.name in ("experiment", "debug"):
+        assert first.startswith("# python -m zhen.train")
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_no_key_is_given_twice(path: Path) -> None:
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+            names = [self.construct_object(key) for key, _ in node.value]
+            assert len(names) == len(set(names)), names
+            return super().construct_mapping(node, deep)
+
+    Loader.add_constructor(
+        yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
+        lambda loader, node: loader.construct_mapping(node),
+    )
+    yaml.load(path.read_text(), Loader)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_composes_and_passes_its_check(command: str) -> None:
+    check(compose(command))
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_choice_composes_and_passes_its_check(choice: str) -> None:
+    cfg = compose("train", overrides(choice))
+    check(cfg)
+    assert cfg.name in cfg.paths.run_dir
+
+
+@pytest.mark.parametrize("command", ["evaluate", "translate"])
+@pytest.mark.parametrize("option", groups()["decode"])
+def test_decoding_is_chosen_alike_everywhere(command: str, option: str) -> None:
+    check(cfg := compose(command, [f"decode={option}"]))
+    assert cfg.decode == compose("train", [f"decode={option}"]).decode
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_choice_instantiates(choice: str, tmp_path: Path) -> None:
+    cfg = compose("train", [*overrides(choice), f"paths.runs={tmp_path}"])
+    if cfg.trainer.accelerator == "gpu" and not torch.cuda.is_available():
+        cfg.trainer.update(accelerator="cpu", devices=1)
+    tokenizer = build(cfg.tokenizer, key="tokenizer")
+    build(cfg.data, key="data", tokenizer=tokenizer, seed=0)
+    with torch.device("meta"):  # shapes alone: `big` takes no memory
+        model = build(cfg.model, key="model", vocab_size=100, pad_id=0)
+    build(cfg.optimizer, key="optimizer")(model.parameters())
+    build(cfg.scheduler, key="scheduler")
+    build(cfg.decode, key="decode")
+    build_all(cfg.callbacks, key="callbacks")
+    build(cfg.trainer, key="trainer", logger=False)
+
+
+def test_the_paper_sizes() -> None:
+    """Vaswani et al. 2017, table 3 and section 5.3."""
+    fields = ["d_model", "num_heads", "d_ff", "num_encoder_layers", "num_decoder_layers", "dropout"]
+    base, big = (compose("train", [f"model={size}"]).model for size in ("base", "big"))
+    assert [base[each] for each in fields] == [512, 8, 2048, 6, 6, 0.1]
+    assert [big[each] for each in fields] == [1024, 16, 4096, 6, 6, 0.3]
+    assert base.norm == big.norm == "post" and base.activation == big.activation == "relu"
+    adam = compose("train", ["optimizer=adam"]).optimizer
+    assert [*adam.betas, adam.eps] == [0.9, 0.98, 1e-9]
+    assert pytest.approx(6.99e-4, abs=5e-7) == (512 * 4000) ** -0.5
+
+
+def test_one_test_file_may_replace_the_parts() -> None:
+    check(cfg := compose("train", ["data.test=mine.tsv"]))
+    assert cfg.data.test == "mine.tsv"
+
+
+def test_relative_directories_lie_below_the_repository(tmp_path: Path) -> None:
+    cfg = compose("train", [f"paths.runs={tmp_path}"])
+    assert Path(cfg.paths.cache) == CONFIGS.parent / ".cache" == Path(cfg.data.cache_dir)
+    assert Path(cfg.paths.runs) == tmp_path
+    assert Path(cfg.data.train).parent == CONFIGS.parent / "data" / "phrasebook"
+
+
+def test_leaving_callbacks_and_loggers_out() -> None:
+    cfg = compose("train", ["~callbacks.samples", "callbacks.progress=null", "logger=csv"])
+    check(cfg)
+    assert len(build_all(cfg.callbacks, key="callbacks")) == 1
+    assert list(OmegaConf.to_container(cfg.logger)) == ["csv"]

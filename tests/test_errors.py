@@ -1,0 +1,58 @@
+"""The nearest key: any typo of one letter finds the key that was meant."""
+
+import string
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from zhen.compose import compose, groups
+from zhen.errors import did_you_mean, nearest, one_line
+from zhen.schema import keys
+
+KNOWN = {
+    command: set(keys(OmegaConf.to_container(compose(command), resolve=False))) | set(groups())
+    for command in ("train", "evaluate", "translate")
+}
+
+
+@st.composite
+def typos(draw: st.DrawFn) -> tuple[str, str, set[str]]:
+    """A key, the key with one letter left out, added, changed or swapped, and all keys."""
+    known = KNOWN[draw(st.sampled_from(sorted(KNOWN)))]
+    key = draw(st.sampled_from(sorted(known)))
+    at, letter = draw(st.integers(0, len(key) - 1)), draw(st.sampled_from(string.ascii_lowercase))
+    head, tail = key[:at], key[at:]
+    kind = draw(st.sampled_from(["left out", "added", "changed", "swapped"]))
+    typo = {
+        "left out": head + tail[1:],
+        "added": head + letter + tail,
+        "changed": head + letter + tail[1:],
+        "swapped": head + tail[1:2] + tail[:1] + tail[2:],
+    }[kind]
+    return key, typo, known
+
+
+@given(typos())
+@settings(max_examples=300, deadline=None)
+def test_a_typo_of_one_letter_names_the_key(case: tuple[str, str, set[str]]) -> None:
+    key, typo, known = case
+    assume(typo not in known)
+    assert key in nearest(typo, known)[:3]
+
+
+def test_a_tie_names_both() -> None:
+    known = ["model.num_encoder_layers", "model.num_decoder_layers", "model.norm"]
+    assert did_you_mean("model.num_ecoder_layers", known) == (
+        "; did you mean `model.num_decoder_layers` or `model.num_encoder_layers`?"
+    )
+
+
+def test_nothing_is_near() -> None:
+    assert nearest("qqqqqq", ["seed", "name"]) == []
+    assert nearest("seed", []) == []
+    assert did_you_mean("qqqqqq", ["seed", "name"]) == ""
+
+
+def test_one_line_joins_lines() -> None:
+    assert one_line("a\n\n  b;\nc  ") == "a; b; c"
