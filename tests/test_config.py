@@ -150,7 +150,11 @@ def test_a_bad_override_is_one_line_and_makes_nothing(
     ("config_name", "override", "message"),
     [
         ("evaluate", "chkpt=x", "`chkpt` is not a key; did you mean `ckpt`?"),
-        ("evaluate", "device=tpu", "`device` must be auto, cpu, gpu, cuda, cuda:N or mps, but is 'tpu'"),
+        (
+            "evaluate",
+            "device=tpu",
+            "`device` must be auto, cpu, gpu, cuda, cuda:N or mps, but is 'tpu'",
+        ),
         ("evaluate", "test=[a]", "`test` must be a TSV, a mapping from names to TSVs, or null"),
         ("translate", "batch.tokens=0", "`batch.tokens` must be an int, at least 1, but is 0"),
         ("translate", "inptu=x", "`inptu` is not a key; did you mean `input`?"),
@@ -250,6 +254,18 @@ def test_a_sweep_gives_each_job_its_own_run_and_command_line(run: Any, tmp_path:
         assert each["overrides"] == each["argv"]
 
 
+def test_a_job_of_a_sweep_leaves_no_ranks_to_the_next(run: Any) -> None:
+    """Lightning's launcher marks its process as rank 0 for good (H1)."""
+    found = []
+
+    def launch(cfg: DictConfig) -> None:
+        found.append(os.environ.get("LOCAL_RANK"))
+        os.environ["LOCAL_RANK"] = "0"
+
+    run("-m", "seed=0,1", command=launch)
+    assert found == [None, None]
+
+
 def test_a_bad_job_of_a_sweep_does_not_stop_the_others(
     run: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,9 +300,16 @@ def test_an_interrupt_exits_with_130(run: Any) -> None:
     def interrupted(cfg: DictConfig) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(SystemExit) as stop:
-        run(command=interrupted)
-    assert stop.value.code == 130
+    def as_lightning_does(cfg: DictConfig) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            sys.exit(1)
+
+    for command in (interrupted, as_lightning_does):
+        with pytest.raises(SystemExit) as stop:
+            run(command=command)
+        assert stop.value.code == 130
 
 
 def test_the_traceback_when_asked_for(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,6 +365,20 @@ def zhen(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProce
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment}
     done = subprocess.run(line, capture_output=True, text=True, env=variables, cwd=ROOT)
     return done, time.monotonic() - started
+
+
+@pytest.mark.slow
+def test_a_sweep_of_runs_on_two_ranks_each(tmp_path: Path) -> None:
+    """H1, H2: each job has its ranks, one directory for both, and the next job starts afresh."""
+    done, _ = zhen(
+        *("zhen.train", "-m", "seed=0,1", "debug=fast", "trainer=cpu", "trainer.max_steps=2"),
+        *("trainer.devices=2", "trainer.strategy=ddp", f"paths.runs={tmp_path}"),
+    )
+    assert done.returncode == 0, done.stderr
+    runs = sorted(tmp_path.glob("*/*"))
+    assert [run.name.rpartition("-")[2] for run in runs] == ["0", "1"]
+    for run in runs:
+        assert (run / "results.json").is_file() and (run / "log.1.txt").is_file()
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "translate"])

@@ -76,13 +76,6 @@ def test_a_command_composes_and_passes_its_check(command: str) -> None:
     check(compose(command))
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-def test_a_choice_composes_and_passes_its_check(choice: str) -> None:
-    cfg = compose("train", overrides(choice))
-    check(cfg)
-    assert cfg.name in cfg.paths.run_dir
-
-
 @pytest.mark.parametrize("command", ["evaluate", "translate"])
 @pytest.mark.parametrize("option", groups()["decode"])
 def test_decoding_is_chosen_alike_everywhere(command: str, option: str) -> None:
@@ -91,8 +84,10 @@ def test_decoding_is_chosen_alike_everywhere(command: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("choice", CHOICES)
-def test_a_choice_instantiates(choice: str, tmp_path: Path) -> None:
+def test_a_choice_composes_checks_and_instantiates(choice: str, tmp_path: Path) -> None:
     cfg = compose("train", [*overrides(choice), f"paths.runs={tmp_path}"])
+    check(cfg)
+    assert cfg.paths.run_dir.startswith(f"{tmp_path}/{cfg.name}/")
     if cfg.trainer.accelerator == "gpu" and not torch.cuda.is_available():
         cfg.trainer.update(accelerator="cpu", devices=1)
     tokenizer = build(cfg.tokenizer, key="tokenizer")

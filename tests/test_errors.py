@@ -4,15 +4,12 @@ import string
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
-from zhen.compose import compose, groups
+from zhen.compose import groups, known_keys
 from zhen.errors import did_you_mean, nearest, one_line
-from zhen.schema import keys
 
 KNOWN = {
-    command: set(keys(OmegaConf.to_container(compose(command), resolve=False))) | set(groups())
-    for command in ("train", "evaluate", "translate")
+    command: known_keys(command) | set(groups()) for command in ("train", "evaluate", "translate")
 }
 
 

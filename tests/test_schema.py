@@ -164,11 +164,9 @@ def test_children_of_callbacks_are_nodes_or_null() -> None:
 
 
 def test_what_a_command_reads_must_be_there() -> None:
-    defaults = OmegaConf.create(
-        {"seed": 0, "paths": {"runs": "a"}, "model": node("Thing", whole=1)}
-    )
-    check_complete(OmegaConf.create({"seed": 1, "paths": {"runs": "b"}, "model": None}), defaults)
-    for cfg, key in [({"seed": 1, "paths": {"runs": "b"}}, "model"), ({"paths": {}}, "seed")]:
+    defaults = ["seed", "paths", "paths.runs", "model", "model.whole"]
+    check_complete(OmegaConf.create({"seed": 1, "paths": {"runs": "b"}, "model": {}}), defaults)
+    for cfg, key in [({"seed": 1, "paths": {"runs": "b"}}, "model"), ({"model": {}}, "paths")]:
         with pytest.raises(UserError, match=f"`{key}` is missing"):
             check_complete(OmegaConf.create(cfg), defaults)
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from . import english, lexicon
 
-Draw = Callable[[Random], "tuple[str, str] | None"]
+Drawn = tuple[str, str] | None
+Draw = Callable[[Random], Drawn]
 
 SEED = 20240601
 PAIRS_PER_PATTERN = 110

@@ -68,8 +68,6 @@ THEY = Subject("他们", "they", "they", "他们", "they", "them", "their")
 
 PRONOUNS = [I, YOU, HE, SHE, WE, THEY]
 SINGLE_PRONOUNS = [I, YOU, HE, SHE]
-# Who says what about whom: questions are put to "you", feelings told of "I".
-THIRD_PRONOUNS = [HE, SHE, THEY]
 
 
 def _third(zh: str, en: str, person: Person) -> Subject:
@@ -147,7 +145,9 @@ def adjectives_for(thing: Noun, before_noun: bool = False) -> list[Adjective]:
 WORN = ("旧", "脏", "慢")
 
 
-def described(r: Random, *tags: str, worth: str = "", bought: bool = False):
+def described(
+    r: Random, *tags: str, worth: str = "", bought: bool = False
+) -> tuple[Noun, Adjective]:
     """A thing and an adjective that fits it.
 
     Args:
@@ -155,9 +155,6 @@ def described(r: Random, *tags: str, worth: str = "", bought: bool = False):
         tags: the thing has any of these.
         worth: asks for a good, a bad or a plain adjective.
         bought: leaves out what one does not say of a purchase.
-
-    Returns:
-        (thing, adjective), a `Noun` and an `Adjective`.
     """
     while True:
         thing = noun(r, *tags) if tags else r.choice(lexicon.NOUNS)

@@ -72,6 +72,13 @@ def groups() -> dict[str, list[str]]:
     return found
 
 
+@cache
+def known_keys(config_name: str, *overrides: str) -> frozenset[str]:
+    """All dotted keys of a command's configuration, inner nodes too."""
+    cfg = compose(config_name, overrides)
+    return frozenset(keys(OmegaConf.to_container(cfg, resolve=False)))
+
+
 def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str:
     """One line on why `overrides` do not compose: the first wrong one, and what would be right.
 
@@ -80,7 +87,7 @@ def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str
     """
     accepted: list[str] = []
     try:
-        _keys(config_name)
+        known_keys(config_name)
         for text in overrides:
             try:
                 override = OverridesParser.create().parse_overrides([text])[0]
@@ -88,7 +95,7 @@ def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str
                 return _grammar(text, grammar)
             for choice in _choices(override, text):
                 try:
-                    _keys(config_name, *accepted, choice)
+                    known_keys(config_name, *accepted, choice)
                 except CompositionError as refused:
                     return _refusal(choice, refused, config_name, accepted)
             if override.is_sweep_override() and _SEVERAL.search(str(error)):
@@ -136,7 +143,7 @@ def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[s
     """Why this one override is refused, when all before it compose."""
     override = OverridesParser.create().parse_overrides([text])[0]
     key, value, options = override.key_or_group, override.value(), groups()
-    known = _keys(config_name, *accepted)
+    known = known_keys(config_name, *accepted)
     if key in options and isinstance(value, str) and value not in options[key]:
         near = did_you_mean(value, options[key]) or ";"
         return f"`{key}={value}`: no such {key}{near} the options are {', '.join(options[key])}"
@@ -159,12 +166,6 @@ def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[s
     return f"`{text}` is refused: {_reason(error)}"
 
 
-@cache
-def _keys(config_name: str, *overrides: str) -> set[str]:
-    cfg = compose(config_name, overrides)
-    return set(keys(OmegaConf.to_container(cfg, resolve=False)))
-
-
 def _owners(
     key: str, config_name: str, accepted: Sequence[str], options: dict[str, list[str]]
 ) -> list[str]:
@@ -172,7 +173,7 @@ def _owners(
     group, owners = key.partition(".")[0], []
     for option in options.get(group, []):
         try:
-            if key in _keys(config_name, *accepted, f"{group}={option}"):
+            if key in known_keys(config_name, *accepted, f"{group}={option}"):
                 owners.append(f"{group}={option}")
         except CompositionError:
             continue

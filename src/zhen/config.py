@@ -29,6 +29,7 @@ from zhen.compose import (
     compose,
     config_directory,
     explain,
+    known_keys,
 )
 from zhen.errors import UserError, one_line
 from zhen.runs import identity
@@ -70,6 +71,9 @@ def run_command(
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+    except SystemExit as stop:
+        # Lightning ends its clean-up after an interrupt with the status of an error.
+        sys.exit(130 if isinstance(stop.__context__, KeyboardInterrupt) else stop.code)
     except UserError as error:
         if full_error == "1":
             raise
@@ -175,7 +179,7 @@ def _run_job(
 ) -> Any:
     absolute_paths(cfg)
     with identity.job_number(number):
-        check_complete(cfg, compose(config_name))
+        check_complete(cfg, known_keys(config_name))
         check(cfg, supplied)
         made = None
         if "run_dir" in cfg.paths:
@@ -195,7 +199,8 @@ def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
 
     Lightning starts the other ranks with this process's own command line, which would start the
     whole sweep again in each, and adds overrides of its own where it sees Hydra. So a job of a
-    sweep gets the command line that runs it alone.
+    sweep gets the command line that runs it alone, and leaves no ranks behind: neither in the
+    environment, where the next job would take itself for one of them, nor as a process group.
     """
     here = HydraConfig.get()
     job = OmegaConf.to_container(here.overrides.task)
@@ -208,9 +213,15 @@ def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
         sys.argv = [argv[0], *options, *job]
     HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
     _overrides[:] = job
+    environment = dict(os.environ)
     try:
         yield number
     finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        distributed = sys.modules.get("torch.distributed")
+        if number is not None and distributed and distributed.is_initialized():
+            distributed.destroy_process_group()
         sys.argv, HydraConfig.instance().cfg, GlobalHydra.instance().hydra = (
             argv,
             hydra_config,

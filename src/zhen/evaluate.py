@@ -36,12 +36,14 @@ def evaluate(cfg: DictConfig) -> None:
         source_lang=translator.source_lang,
         target_lang=translator.target_lang,
         max_length=1,
-        batch=BatchOptions(tokens=1, eval_tokens=cfg.batch.tokens),
+        batch=BatchOptions(tokens=2, eval_tokens=cfg.batch.tokens),
         cache_dir=cfg.paths.cache,
         num_workers=0,
         seed=0,
         tokenizer=translator.tokenizer,
     )
+    for part in data.test_parts:
+        data.check_positions(part, translator.model.max_positions)
     trainer = L.Trainer(accelerator=cfg.device, devices=1, logger=False, enable_progress_bar=False)
     module = TranslationModule(translator, decode=decode)
     trainer.test(module, datamodule=data, verbose=False)

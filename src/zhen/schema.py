@@ -11,7 +11,7 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Union
 
@@ -84,15 +84,19 @@ def check(cfg: DictConfig, supplied: Mapping[str, Sequence[str]] = SUPPLIED) -> 
         _check_target(node, key, supplied)
 
 
-def check_complete(cfg: DictConfig, defaults: DictConfig) -> None:
+def check_complete(cfg: DictConfig, defaults: Iterable[str]) -> None:
     """Refuses a configuration from which `~key` or `group=null` took what a command reads.
 
+    Args:
+        cfg: the composed configuration.
+        defaults: the keys it would have without overrides.
+
     Raises:
-        UserError: a group or a plain key of `defaults` is not in `cfg`.
+        UserError: a whole node or a plain key is gone.
     """
     there = set(keys(OmegaConf.to_container(cfg, resolve=False)))
-    for key in keys(OmegaConf.to_container(defaults, resolve=False)):
-        if key not in there and (key in PLAIN or "." not in key):
+    for key in sorted(set(defaults) - there):
+        if key in PLAIN or "." not in key:
             raise UserError(f"`{key}` is missing, and the command needs it: do not take it out")
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from zhen.config import build, build_all, current_overrides, resolve, run_command
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("zhen.train")  # as a command, __name__ is __main__
 
 
 def train(cfg: DictConfig) -> float | None:
@@ -46,15 +46,20 @@ def train(cfg: DictConfig) -> float | None:
     with torch.device("meta"):  # no memory, no random numbers
         rehearsal = build(cfg.model, "model", vocab_size=1, pad_id=0)
     make_optimizer(parameter_groups(rehearsal))
+    splits = ("train", "val", *data.test_parts)
+    for split in splits:
+        data.read(split)
 
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
-        for split in ("train", "val", *data.test_parts):
+        for split in splits:
             data.split(split)
         tokenizer = data.tokenizer
         model = build(
             cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id
         )
+        for split in splits:
+            data.check_positions(split, model.max_positions)
         parameters = sum(p.numel() for p in model.parameters())
         if is_main():
             write_atomic(run.tokenizer, tokenizer.to_json())

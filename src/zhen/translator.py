@@ -4,11 +4,14 @@ Sentence -> pieces -> decoding -> pieces -> sentence, N lines in and N lines out
 """
 
 import logging
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -19,12 +22,13 @@ from zhen.data.batching import plan_in_order
 from zhen.data.pairs import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, generate
-from zhen.errors import UserError
+from zhen.errors import UserError, one_line
 from zhen.model import Transformer
 
 log = logging.getLogger(__name__)
 
-SENTENCE_ENDS = "。！？；.!?;"
+# With the brackets and quotes that close after it; the point of 3.5 or a.b ends nothing.
+SENTENCE_END = re.compile(r"(?:[。！？；!?;]|\.(?![A-Za-z0-9]))+[”’」』）)\"']*")
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,13 @@ class Translator:
                 }
             )
             tokenizer = Tokenizer.from_json(about["tokenizer"])
+            if tokenizer.vocab_size != model.config["vocab_size"]:
+                raise ValueError("its tokenizer is of another model")
             languages = str(about["source_lang"]), str(about["target_lang"])
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise UserError(
                 f"ckpt: {path} is no checkpoint of zhen {version('zhen')}"
-                f" ({type(error).__name__}: {str(error).splitlines()[0]});"
+                f" ({type(error).__name__}: {shorten(one_line(error), 200)});"
                 " give a file that `make train` wrote"
             ) from error
         return cls(model.to(device).eval(), tokenizer, *languages)
@@ -99,7 +105,7 @@ class Translator:
             if len(cut) > 1:
                 log.warning(
                     "line %d has %d pieces, more than the model's %d positions: translated in %d"
-                    " parts", number + first_line, len(ids), self.model.max_positions, len(cut),
+                    " parts", number + first_line, len(ids) + 1, self.model.max_positions, len(cut),
                 )  # fmt: skip
             parts += cut
             owner += [number] * len(cut)
@@ -113,10 +119,10 @@ class Translator:
                     translated[i] = text
 
         space = "" if self.target_lang == "zh" else " "
-        return [
-            space.join(text for text, of in zip(translated, owner, strict=True) if of == number)
-            for number in range(len(lines))
-        ]
+        texts: list[list[str]] = [[] for _ in lines]
+        for number, text in zip(owner, translated, strict=True):
+            texts[number].append(text)
+        return [space.join(of_line) for of_line in texts]
 
     def decode(self, source: Tensor, options: DecodeOptions) -> list[str]:
         """The best translation of each row of `source`, ids (B, S) padded at the end."""
@@ -135,20 +141,28 @@ class Translator:
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         """Parts that fit the model, each with its end piece; none for an empty line."""
-        room = self.model.max_positions - 1  # the end piece takes one
+        room = max(self.model.max_positions - 1, 1)  # the end piece takes one
         parts = []
         while ids:
-            end = len(ids)
-            if end > room:
-                ends = [
-                    i + 1
-                    for i, text in enumerate(self.tokenizer.decode([[j] for j in ids[:room]]))
-                    if text.strip() and text.strip()[-1] in SENTENCE_ENDS
-                ]
-                end = ends[-1] if ends else room
+            end = len(ids) if len(ids) <= room else self._last_break(ids, room)
             parts.append([*ids[:end], self.tokenizer.eos_id])
             ids = ids[end:]
         return parts
+
+    def _last_break(self, ids: list[int], room: int) -> int:
+        """Where to cut pieces that are more than `room`, above 0 and at most `room`.
+
+        After the last sentence that fits; where none does, before the last whole character.
+        """
+        texts = self.tokenizer.decode([[piece] for piece in ids[: room + 1]])
+        cuts = {end: i for i, end in enumerate(accumulate(map(len, texts[:room])), start=1)}
+        ends = [match.end() for match in SENTENCE_END.finditer("".join(texts))]
+        fitting = [cuts[end] for end in ends if end in cuts]
+        if fitting:
+            return fitting[-1]
+        # A character outside the vocabulary is up to four bytes, each of them a piece.
+        whole = [i for i in range(max(room - 3, 1), room + 1) if self.tokenizer.begins(ids[i])]
+        return whole[-1] if whole else room
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

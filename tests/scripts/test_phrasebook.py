@@ -172,7 +172,7 @@ def test_sizes(built, generated):
 
 
 def test_datasheet_counts(built, generated):
-    sheet = (DATA / "README.md").read_text(encoding="utf-8")
+    sheet = " ".join((DATA / "README.md").read_text(encoding="utf-8").split())
     for name, pairs in built.items():
         by_hand = sum(not pair.pattern for pair in pairs)
         row = f"| `{name}.tsv` | {len(pairs):,} | {len(pairs) - by_hand:,} | {by_hand:,} |"
@@ -252,7 +252,7 @@ def test_english_fault_is_absent(generated, fault):
 
 def test_articles_follow_the_sound(generated):
     for pair in generated:
-        for article, word in re.findall(r"\b(an?) ([A-Za-z]+)", pair.en):
+        for article, word in re.findall(r"(?<!')\b(an?) ([A-Za-z]+)", pair.en):
             assert (article == "an") == (word[0].lower() in "aeiou"), pair
 
 

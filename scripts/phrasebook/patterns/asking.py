@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     done_at,
@@ -22,14 +22,14 @@ from .yes_no import asked
 
 
 @pattern
-def what_doing_there(r: Random):
+def what_doing_there(r: Random) -> Drawn:
     """什么: 你妈妈在厨房做什么？ What is your mother doing in the kitchen?"""
     who, where = asked(r), place(r)
     return f"{who.zh}在{where.zh}做什么？", f"what {who.be} {who.en} doing {where.at}?"
 
 
 @pattern
-def what_bought(r: Random):
+def what_bought(r: Random) -> Drawn:
     """买了什么: 你昨天在超市买了什么？ What did you buy at the supermarket yesterday?"""
     who, where, when = asked(r), place(r, "shop"), time(r, "past")
     zh, en = ("吃", "eat") if where.zh in ("饭馆", "咖啡馆") else ("买", "buy")
@@ -40,7 +40,7 @@ def what_bought(r: Random):
 
 
 @pattern
-def what_will_do(r: Random):
+def what_will_do(r: Random) -> Drawn:
     """想…什么: 你明天想做什么？ What do you want to do tomorrow?"""
     who, when = asked(r), time(r, "future")
     zh, en = r.choice(
@@ -53,7 +53,7 @@ def what_will_do(r: Random):
 
 
 @pattern
-def what_color(r: Random):
+def what_color(r: Random) -> Drawn:
     """什么颜色: 你的包是什么颜色的？ What color is your bag?"""
     who, thing = asked(r), noun(r, "color")
     if not {"wear", "puton", "borrow", "lose"} & thing.tags:
@@ -65,7 +65,7 @@ def what_color(r: Random):
 
 
 @pattern
-def who_can(r: Random):
+def who_can(r: Random) -> Drawn:
     """谁 as subject: 谁会弹钢琴？ Who can play the piano? 谁想…: Who wants to ..."""
     doing = activity(r, "hobby", "skill")
     zh, en = r.choice([("想", "wants to"), ("喜欢", "likes"), ("不喜欢", "doesn't like")])
@@ -75,14 +75,14 @@ def who_can(r: Random):
 
 
 @pattern
-def who_is_there(r: Random):
+def who_is_there(r: Random) -> Drawn:
     """谁在 place: 谁在公园跑步？ Who is running in the park?"""
     where, doing = done_at(r)
     return f"谁在{where.zh}{doing.zh}？", f"who is {english.gerund(doing.en)} {where.at}?"
 
 
 @pattern
-def whose_is_this(r: Random):
+def whose_is_this(r: Random) -> Drawn:
     """谁的: 这是谁的雨伞？ Whose umbrella is this?"""
     thing = noun(r, "borrow", "lose", "wear", "puton", "used")
     zh, one, many = r.choice([("这", "this", "these"), ("那", "that", "those")])
@@ -91,7 +91,7 @@ def whose_is_this(r: Random):
 
 
 @pattern
-def where_is_thing(r: Random):
+def where_is_thing(r: Random) -> Drawn:
     """哪里 of a thing: 我的钥匙在哪里？ Where is my key?"""
     who, thing = someone(r), noun(r, "lose", "borrow", "wear", "puton")
     return (
@@ -101,7 +101,7 @@ def where_is_thing(r: Random):
 
 
 @pattern
-def where_doing(r: Random):
+def where_doing(r: Random) -> Drawn:
     """在哪里 + verb: 你在哪里学英语？ Where do you study English?"""
     who, doing = asked(r), activity(r, "hobby", "chore", "meal")
     zh, en = r.choice([("", ""), ("常常", "usually ")])
@@ -112,7 +112,7 @@ def where_doing(r: Random):
 
 
 @pattern
-def how_many_have(r: Random):
+def how_many_have(r: Random) -> Drawn:
     """几 + measure word: 你有几本书？ How many books do you have?"""
     who, thing = asked(r), noun(r, "borrow", "pet", "puton", "wear")
     things = thing.bare if not thing.unit else f"{english.plural(thing.unit)} of {thing.en}"
@@ -123,7 +123,7 @@ def how_many_have(r: Random):
 
 
 @pattern
-def how_many_did(r: Random):
+def how_many_did(r: Random) -> Drawn:
     """Verb 了几: 他买了几个苹果？ How many apples did he buy?"""
     who, (what, thing) = asked(r), verb(r, "买", "吃", "喝", "写", "画", "看")
     things = thing.bare if not thing.unit else f"{english.plural(thing.unit)} of {thing.en}"
@@ -134,7 +134,7 @@ def how_many_did(r: Random):
 
 
 @pattern
-def what_time(r: Random):
+def what_time(r: Random) -> Drawn:
     """几点: 你每天几点起床？ What time do you get up every day?"""
     who, doing, when = asked(r), activity(r, "daily", "meal"), r.choice(["每天", "明天", "昨天"])
     if when == "每天":
@@ -150,7 +150,7 @@ def what_time(r: Random):
 
 
 @pattern
-def why_feel(r: Random):
+def why_feel(r: Random) -> Drawn:
     """为什么 + adjective: 你为什么这么高兴？ Why are you so happy?"""
     who = asked(r)
     how = trait(r, who, kind="state")
@@ -160,7 +160,7 @@ def why_feel(r: Random):
 
 
 @pattern
-def why_not_like(r: Random):
+def why_not_like(r: Random) -> Drawn:
     """为什么 + verb: 你为什么不喜欢跑步？ Why don't you like running?"""
     who, doing = asked(r), activity(r, "hobby")
     zh, en = r.choice([("不喜欢", f"{who.do}n't"), ("喜欢", who.do)])
@@ -171,7 +171,7 @@ def why_not_like(r: Random):
 
 
 @pattern
-def how_to_go(r: Random):
+def how_to_go(r: Random) -> Drawn:
     """怎么去: 你每天怎么去学校？ How do you go to school every day?"""
     who, where = asked(r), place(r, "named", "fun")
     zh, en = r.choice([("每天", "every day"), ("周末", "on weekends")])
@@ -191,7 +191,7 @@ HOW_TO = [
 
 
 @pattern
-def how_to_do(r: Random):
+def how_to_do(r: Random) -> Drawn:
     """怎么 + verb: 你知道怎么用这台相机吗？ Do you know how to use this camera?"""
     who = asked(r)
     zh, en, tag = r.choice(HOW_TO)
@@ -208,7 +208,7 @@ def how_to_do(r: Random):
 
 
 @pattern
-def how_much_is_it(r: Random):
+def how_much_is_it(r: Random) -> Drawn:
     """多少钱: 这件衬衫多少钱？ How much is this shirt?"""
     thing = noun(r, "buy")
     zh, en = this_or_that(r, thing)
@@ -225,7 +225,7 @@ CHOICES = [
 
 
 @pattern
-def this_or_that_one(r: Random):
+def this_or_that_one(r: Random) -> Drawn:
     """还是: 你想喝茶还是咖啡？ Do you want to drink tea or coffee?"""
     who = asked(r)
     zh, en, tag = r.choice(CHOICES)

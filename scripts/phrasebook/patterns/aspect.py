@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import chinese, english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     amount,
@@ -23,7 +23,7 @@ from ..phrases import (
 
 
 @pattern
-def did_to_things(r: Random):
+def did_to_things(r: Random) -> Drawn:
     """Verb 了 + amount: 我昨天买了三本书。 I bought three books yesterday."""
     who, when = someone(r), time(r, "past")
     what, thing = verb(r, "买", "吃", "喝", "画", "写", "看", "听")
@@ -35,7 +35,7 @@ def did_to_things(r: Random):
 
 
 @pattern
-def did_to_adjective_thing(r: Random):
+def did_to_adjective_thing(r: Random) -> Drawn:
     """Verb 了 + described thing: 她买了一条漂亮的裙子。 She bought a beautiful skirt."""
     who, (thing, zh_adjective, adjective) = someone(r), attributed(r, "buy", bought=True)
     return (
@@ -45,7 +45,7 @@ def did_to_adjective_thing(r: Random):
 
 
 @pattern
-def did_somewhere(r: Random):
+def did_somewhere(r: Random) -> Drawn:
     """A whole event with 了 at the end: 我们昨天在公园跑步了。 We ran in the park yesterday."""
     who, (where, doing), when = someone(r), done_at(r), time(r, "past")
     return (
@@ -55,7 +55,7 @@ def did_somewhere(r: Random):
 
 
 @pattern
-def went_somewhere(r: Random):
+def went_somewhere(r: Random) -> Drawn:
     """去了, 没去: 他上个月去了北京。 He went to Beijing last month."""
     who = someone(r)
     if r.random() < 0.5:
@@ -70,24 +70,24 @@ def went_somewhere(r: Random):
 
 
 @pattern
-def did_not_do(r: Random):
+def did_not_do(r: Random) -> Drawn:
     """没 for the past: 我昨天没写作业。 I didn't do homework yesterday."""
     who, doing, when = someone(r), activity(r, "hobby", "chore", "meal"), time(r, "past")
     return (
         f"{who.zh}{when.zh}没{doing.zh}。",
-        f"{who.en} didn't {doing.habit} {when.en}.",
+        f"{who.en} didn't {doing.en} {when.en}.",
     )
 
 
 @pattern
-def did_not_any(r: Random):
+def did_not_any(r: Random) -> Drawn:
     """没 + verb + noun: 我没买苹果。 I didn't buy any apples."""
     who, (what, thing) = someone(r), verb(r, "买", "吃", "喝", "写")
     return f"{who.zh}没{what.zh}{thing.zh}。", f"{who.en} didn't {what.en} any {thing.bare}."
 
 
 @pattern
-def has_been_to(r: Random):
+def has_been_to(r: Random) -> Drawn:
     """过: 我去过北京。 I have been to Beijing. 没去过: have never been to."""
     who, city = someone(r), r.choice(lexicon.CITIES)
     zh, never = r.choice([("去过", ""), ("没去过", " never")])
@@ -95,7 +95,7 @@ def has_been_to(r: Random):
 
 
 @pattern
-def has_been_times(r: Random):
+def has_been_times(r: Random) -> Drawn:
     """过 + times: 她去过两次上海。 She has been to Shanghai twice."""
     who, city, n = someone(r), r.choice(lexicon.CITIES), r.randrange(1, 6)
     times = {1: "once", 2: "twice"}.get(n, f"{english.number(n)} times")
@@ -110,7 +110,7 @@ EXPERIENCED = {"watch": "see", "listen to": "hear"}
 
 
 @pattern
-def has_done(r: Random):
+def has_done(r: Random) -> Drawn:
     """Verb 过: 我看过这部电影。 I have seen this movie. 没…过: have never."""
     who, (what, thing) = someone(r), verb(r, "看", "听", "用")
     not_, never = r.choice([("", ""), ("没", " never")])
@@ -122,7 +122,7 @@ def has_done(r: Random):
 
 
 @pattern
-def is_doing(r: Random):
+def is_doing(r: Random) -> Drawn:
     """在 + verb: 他在看书。 He is reading. 正在: ... right now."""
     who, doing = someone(r), activity(r, "hobby", "chore", "meal", "rest")
     zh, now = r.choice([("在", ""), ("正在", " right now")])
@@ -130,7 +130,7 @@ def is_doing(r: Random):
 
 
 @pattern
-def is_doing_somewhere(r: Random):
+def is_doing_somewhere(r: Random) -> Drawn:
     """在 + place + verb: 我妈妈在厨房做饭。 My mother is cooking in the kitchen."""
     who, (where, doing) = someone(r), done_at(r)
     return (
@@ -140,7 +140,7 @@ def is_doing_somewhere(r: Random):
 
 
 @pattern
-def is_not_doing(r: Random):
+def is_not_doing(r: Random) -> Drawn:
     """没在: 我没在看电视，我在写作业。 I am not watching TV. I am doing homework."""
     who, (first, second) = speaker(r), two_activities(r, "hobby", "chore")
     return (
@@ -151,7 +151,7 @@ def is_not_doing(r: Random):
 
 
 @pattern
-def is_wearing(r: Random):
+def is_wearing(r: Random) -> Drawn:
     """着 for what goes on: 她穿着一件红色的毛衣。 She is wearing a red sweater."""
     who, (zh_verb, thing, zh_look, look) = someone(r), worn(r)
     if who.pronoun in ("we", "they") and who.agreement == "they":
@@ -163,7 +163,7 @@ def is_wearing(r: Random):
 
 
 @pattern
-def is_holding(r: Random):
+def is_holding(r: Random) -> Drawn:
     """拿着: 他手里拿着一本书。 He is holding a book in his hand."""
     who, thing = speaker(r), noun(r, "small", "drink")
     if who.pronoun in ("we", "they") or thing.zh in ("邮件", "钱包"):
@@ -178,7 +178,7 @@ LYING = ["桌子上", "椅子上", "床上", "沙发上"]
 
 
 @pattern
-def is_lying_there(r: Random):
+def is_lying_there(r: Random) -> Drawn:
     """Place + 放着, 挂着: 墙上挂着一幅画。 A painting is hanging on the wall."""
     spot = r.choice([s for s in lexicon.SPOTS if s.zh in LYING or s.zh == "墙上"])
     thing = noun(r, *sorted(spot.holds))
@@ -192,7 +192,7 @@ def is_lying_there(r: Random):
 
 
 @pattern
-def finished_then_did(r: Random):
+def finished_then_did(r: Random) -> Drawn:
     """完…就…了: 他吃完晚饭就看书了。 He read right after dinner."""
     who, doing = someone(r), activity(r, "hobby")
     meal = r.choice(["早饭", "午饭", "晚饭"])

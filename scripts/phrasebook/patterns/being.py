@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import chinese, english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     HE,
     PRONOUNS,
@@ -50,7 +50,7 @@ def job_of(r: Random, who: Subject) -> lexicon.Person | None:
 
 
 @pattern
-def is_job(r: Random):
+def is_job(r: Random) -> Drawn:
     """X 是 job: 我妈妈是医生。 My mother is a doctor."""
     who = one_person(r)
     work = job_of(r, who)
@@ -60,7 +60,7 @@ def is_job(r: Random):
 
 
 @pattern
-def is_not_job(r: Random):
+def is_not_job(r: Random) -> Drawn:
     """X 不是 job: 他不是老师。 He is not a teacher."""
     who = one_person(r)
     work = job_of(r, who)
@@ -70,7 +70,7 @@ def is_not_job(r: Random):
 
 
 @pattern
-def this_is_a(r: Random):
+def this_is_a(r: Random) -> Drawn:
     """这是一 + measure word: 这是一个苹果。 This is an apple."""
     thing = r.choice(lexicon.NOUNS)
     zh, en, _ = r.choice(DEMONSTRATIVES)
@@ -80,7 +80,7 @@ def this_is_a(r: Random):
 
 
 @pattern
-def this_is_an_adjective_one(r: Random):
+def this_is_an_adjective_one(r: Random) -> Drawn:
     """With an adjective before the noun: 那是一条漂亮的裙子。 That is a beautiful skirt."""
     thing, zh_adjective, adjective = attributed(r)
     zh, en, _ = r.choice(DEMONSTRATIVES)
@@ -91,7 +91,7 @@ def this_is_an_adjective_one(r: Random):
 
 
 @pattern
-def this_is_mine(r: Random):
+def this_is_mine(r: Random) -> Drawn:
     """这是 owner 的: 这是我妈妈的包。 This is my mother's bag."""
     owner, thing = one_person(r), noun(r, "borrow", "lose", "wear", "puton")
     zh, this, these = r.choice(DEMONSTRATIVES)
@@ -102,7 +102,7 @@ def this_is_mine(r: Random):
 
 
 @pattern
-def this_thing_is_mine(r: Random):
+def this_thing_is_mine(r: Random) -> Drawn:
     """这 + measure word + noun 是 X 的: 这把雨伞是我的。 This umbrella is mine."""
     owner, thing = r.choice(PRONOUNS), noun(r, "borrow", "lose", "wear", "puton")
     zh, en, _ = r.choice(DEMONSTRATIVES)
@@ -114,7 +114,7 @@ def this_thing_is_mine(r: Random):
 
 
 @pattern
-def has_things(r: Random):
+def has_things(r: Random) -> Drawn:
     """X 有 + number + measure word: 我有三本书。 I have three books."""
     who = someone(r)
     zh, en = amount(r, noun(r, "pet", "borrow", "puton", "wear"), 1, 5)
@@ -122,7 +122,7 @@ def has_things(r: Random):
 
 
 @pattern
-def has_no_thing(r: Random):
+def has_no_thing(r: Random) -> Drawn:
     """X 没有: 他没有自行车。 He doesn't have a bicycle."""
     who, thing = someone(r), noun(r, "pet", "borrow", "puton")
     return f"{who.zh}没有{thing.zh}。", f"{who.en} {who.do}n't have {thing.one()}."
@@ -132,7 +132,7 @@ COUNTABLE = {"哥哥", "姐姐", "弟弟", "妹妹", "叔叔", "阿姨", "儿子
 
 
 @pattern
-def has_family(r: Random):
+def has_family(r: Random) -> Drawn:
     """有 with people: 我有两个哥哥。 I have two older brothers."""
     who, n = one_person(r), r.randrange(1, 5)
     relative = r.choice([p for p in lexicon.tagged(lexicon.PEOPLE, "kin") if p.zh in COUNTABLE])
@@ -143,7 +143,7 @@ def has_family(r: Random):
 
 
 @pattern
-def there_are(r: Random):
+def there_are(r: Random) -> Drawn:
     """Place 有 things: 桌子上有两个苹果。 There are two apples on the table."""
     spot, thing = spot_and_things(r)
     n = r.randrange(1, 8)
@@ -154,7 +154,7 @@ def there_are(r: Random):
 
 
 @pattern
-def there_are_no(r: Random):
+def there_are_no(r: Random) -> Drawn:
     """Place 没有: 冰箱里没有牛奶。 There is no milk in the fridge."""
     spot, thing = spot_and_things(r)
     be = "is" if thing.is_mass else "are"
@@ -162,7 +162,7 @@ def there_are_no(r: Random):
 
 
 @pattern
-def there_are_a_lot_of(r: Random):
+def there_are_a_lot_of(r: Random) -> Drawn:
     """很多: 盒子里有很多照片。 There are a lot of photos in the box."""
     spot, thing = spot_and_things(r)
     be = "is" if thing.is_mass else "are"
@@ -170,7 +170,7 @@ def there_are_a_lot_of(r: Random):
 
 
 @pattern
-def thing_is_there(r: Random):
+def thing_is_there(r: Random) -> Drawn:
     """Thing 在 place: 我的书在桌子上。 My book is on the table."""
     owner, (spot, thing) = r.choice(SINGLE_PRONOUNS), spot_and_things(r)
     be, not_ = r.choice([("在", ""), ("不在", " not")])
@@ -181,7 +181,7 @@ def thing_is_there(r: Random):
 
 
 @pattern
-def person_is_there(r: Random):
+def person_is_there(r: Random) -> Drawn:
     """X 在 place: 我妈妈在厨房。 My mother is in the kitchen. 不在: is not."""
     who, where = someone(r), place(r)
     be, not_ = r.choice([("在", ""), ("不在", " not")])
@@ -189,7 +189,7 @@ def person_is_there(r: Random):
 
 
 @pattern
-def age(r: Random):
+def age(r: Random) -> Drawn:
     """Ages need no 是: 我弟弟今年十二岁。 My younger brother is twelve years old this year."""
     who = r.choice([I, HE, SHE, kin(r, "child"), kin(r, "young", "adult", "old"), named(r)])
     n = r.randrange(60, 90) if "old" in who.tags else r.randrange(25, 50)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     SINGLE_PRONOUNS,
     WORN,
@@ -51,14 +51,14 @@ def thing_of_clause(r: Random) -> tuple[lexicon.Noun, str, str, str]:
 
 
 @pattern
-def this_is_what_i_bought(r: Random):
+def this_is_what_i_bought(r: Random) -> Drawn:
     """这是…的: 这是我昨天买的书。 This is the book I bought yesterday."""
     _, zh, en, be = thing_of_clause(r)
     return f"这是{zh}。", f"{'this is' if be == 'is' else 'these are'} the {en}."
 
 
 @pattern
-def what_i_bought_is_nice(r: Random):
+def what_i_bought_is_nice(r: Random) -> Drawn:
     """…的 + noun 很: 我昨天买的书很有趣。 The book I bought yesterday is very interesting."""
     thing, zh, en, be = thing_of_clause(r)
     fitting = [a for a in adjectives_for(thing) if a.zh not in WORN]
@@ -69,7 +69,7 @@ def what_i_bought_is_nice(r: Random):
 
 
 @pattern
-def what_mother_makes(r: Random):
+def what_mother_makes(r: Random) -> Drawn:
     """X 做的: 我妈妈做的饺子很好吃。 The dumplings my mother makes are very tasty."""
     who, thing = one_person(r), noun(r, "make")
     be = "is" if thing.is_mass else "are"
@@ -81,7 +81,7 @@ def what_mother_makes(r: Random):
 
 
 @pattern
-def the_one_who_is_doing(r: Random):
+def the_one_who_is_doing(r: Random) -> Drawn:
     """…的人: 在公园跑步的人是我哥哥。 The person who is running in the park is my brother."""
     (where, doing), who = done_at(r), r.choice([kin, named])(r)
     return (
@@ -96,7 +96,7 @@ def bare_color(zh: str) -> str:
 
 
 @pattern
-def the_one_in_red(r: Random):
+def the_one_in_red(r: Random) -> Drawn:
     """穿…的人: 穿红色毛衣的人是谁？ Who is the person wearing a red sweater?"""
     zh_verb, thing, zh_look, look = worn(r)
     zh_look = bare_color(zh_look)
@@ -113,7 +113,7 @@ def the_one_in_red(r: Random):
 
 
 @pattern
-def friend_who_can(r: Random):
+def friend_who_can(r: Random) -> Drawn:
     """有一个…的朋友: 我有一个会弹钢琴的朋友。 I have a friend who can play the piano."""
     who, skill = someone(r), activity(r, "skill", "hobby")
     zh, en = r.choice([("会", "can"), ("喜欢", "likes")])
@@ -127,7 +127,7 @@ def friend_who_can(r: Random):
 
 
 @pattern
-def place_where(r: Random):
+def place_where(r: Random) -> Drawn:
     """…的地方: 这是我常常跑步的地方。 This is the place where I often run."""
     who, doing = someone(r), activity(r, "hobby", "chore", "meal")
     zh, en = r.choice([("常常", "often"), ("每天", "every day")])
@@ -145,7 +145,7 @@ FAVORITES = [
 
 
 @pattern
-def thinks_thing(r: Random):
+def thinks_thing(r: Random) -> Drawn:
     """觉得 + clause: 我觉得这件衬衫很漂亮。 I think this shirt is very beautiful."""
     who, (thing, how) = someone(r), described(r)
     zh, en = this_or_that(r, thing)
@@ -161,7 +161,7 @@ def thinks_thing(r: Random):
 
 
 @pattern
-def knows_where(r: Random):
+def knows_where(r: Random) -> Drawn:
     """知道 + question: 我不知道我的书在哪里。 I don't know where my book is."""
     who, thing = someone(r), noun(r, "lose", "borrow", "wear", "puton")
     owner = r.choice(SINGLE_PRONOUNS)
@@ -173,7 +173,7 @@ def knows_where(r: Random):
 
 
 @pattern
-def said_that(r: Random):
+def said_that(r: Random) -> Drawn:
     """说 + clause: 我妈妈说她明天不能去公园。 My mother says she can't go to the park tomorrow."""
     who, where, when = third(r), place(r, "named", "fun"), time(r, "future")
     zh, en = r.choice([("想", "wants to"), ("不能", "can't"), ("必须", "must"), ("会", "will")])
@@ -184,7 +184,7 @@ def said_that(r: Random):
 
 
 @pattern
-def want_the_thing_that(r: Random):
+def want_the_thing_that(r: Random) -> Drawn:
     """想 + verb + 的: 我想看你昨天买的书。 I want to read the book you bought yesterday."""
     who, when = someone(r), time(r, "past")
     owner = another(r, who)
@@ -201,7 +201,7 @@ def want_the_thing_that(r: Random):
 
 
 @pattern
-def like_what_you_gave(r: Random):
+def like_what_you_gave(r: Random) -> Drawn:
     """喜欢…的: 我很喜欢你送给我的礼物。 I like the gift you gave me very much."""
     who, thing = speaker(r), noun(r, "gift")
     giver = another(r, who)
@@ -215,14 +215,14 @@ LIKED = ("聪明", "友好", "善良", "勇敢", "努力", "幽默", "漂亮", "
 
 
 @pattern
-def like_people_who_are(r: Random):
+def like_people_who_are(r: Random) -> Drawn:
     """喜欢…的人: 她喜欢幽默的人。 She likes funny people."""
     who, how = someone(r), r.choice([t for t in lexicon.TRAITS if t.zh in LIKED])
     return f"{who.zh}喜欢{how.zh}的人。", f"{who.en} {who.does('like')} {how.en} people."
 
 
 @pattern
-def favorite(r: Random):
+def favorite(r: Random) -> Drawn:
     """最喜欢的: 我最喜欢的运动是游泳。 My favorite sport is swimming."""
     who = someone(r)
     form = r.randrange(4)
@@ -239,6 +239,6 @@ def favorite(r: Random):
     else:
         tag, zh, en = r.choice(FAVORITES)
         thing = noun(r, tag)
-        be = "is" if thing.is_mass else "are"
+        be = "are" if en == "animals" else "is"
         zh_what, what = thing.zh, thing.bare
     return f"{who.zh}最喜欢的{zh}是{zh_what}。", f"{who.whose} favorite {en} {be} {what}."

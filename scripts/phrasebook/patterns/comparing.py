@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     HE,
     SHE,
@@ -31,7 +31,7 @@ def two_people(r: Random) -> tuple[Subject, Subject]:
 
 
 @pattern
-def taller_than(r: Random):
+def taller_than(r: Random) -> Drawn:
     """A 比 B: 我比你高。 I am taller than you."""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")
@@ -42,7 +42,7 @@ def taller_than(r: Random):
 
 
 @pattern
-def a_little_taller_than(r: Random):
+def a_little_taller_than(r: Random) -> Drawn:
     """A 比 B … 一点儿, 得多: 他比我高一点儿。 He is a little taller than me. 得多: much."""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")
@@ -54,7 +54,7 @@ def a_little_taller_than(r: Random):
 
 
 @pattern
-def not_as_tall_as(r: Random):
+def not_as_tall_as(r: Random) -> Drawn:
     """A 没有 B: 我没有他高。 I am not as tall as him."""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")
@@ -65,7 +65,7 @@ def not_as_tall_as(r: Random):
 
 
 @pattern
-def as_tall_as(r: Random):
+def as_tall_as(r: Random) -> Drawn:
     """A 和 B 一样: 她和她妈妈一样漂亮。 She is as beautiful as her mother."""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")
@@ -76,7 +76,7 @@ def as_tall_as(r: Random):
 
 
 @pattern
-def this_cheaper_than_that(r: Random):
+def this_cheaper_than_that(r: Random) -> Drawn:
     """这个比那个: 这件衬衫比那件便宜。 This shirt is cheaper than that one."""
     thing, how = described(r)
     one = f"that {thing.unit}" if thing.unit else "that one"
@@ -87,7 +87,7 @@ def this_cheaper_than_that(r: Random):
 
 
 @pattern
-def mine_newer_than_yours(r: Random):
+def mine_newer_than_yours(r: Random) -> Drawn:
     """Owners compared: 我的包比你的重。 My bag is heavier than yours."""
     thing, how = described(r, "borrow", "wear", "puton")
     be = english.AM[thing.agreement]
@@ -114,7 +114,7 @@ COMPARED = [
 
 
 @pattern
-def kinds_compared(r: Random):
+def kinds_compared(r: Random) -> Drawn:
     """Kinds in general: 苹果比橘子便宜。 Apples are cheaper than oranges."""
     tag, qualities = r.choice(COMPARED)
     first, second = r.sample(lexicon.tagged(lexicon.NOUNS, tag), 2)
@@ -127,7 +127,7 @@ def kinds_compared(r: Random):
 
 
 @pattern
-def that_one_even_more(r: Random):
+def that_one_even_more(r: Random) -> Drawn:
     """更: 这个苹果很甜，那个更甜。 This apple is very sweet, and that one is even sweeter."""
     thing, how = described(r)
     one = f"that {thing.unit}" if thing.unit else "that one"
@@ -138,7 +138,7 @@ def that_one_even_more(r: Random):
 
 
 @pattern
-def other_person_even_more(r: Random):
+def other_person_even_more(r: Random) -> Drawn:
     """更: 我很忙，我妈妈更忙。 I am very busy, and my mother is even busier."""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")
@@ -153,7 +153,7 @@ GROUPS = [("我们班", "in our class"), ("我们家", "in our family"), ("这�
 
 
 @pattern
-def tallest_person(r: Random):
+def tallest_person(r: Random) -> Drawn:
     """最: 小明是我们班最高的。 Xiao Ming is the tallest in our class."""
     zh, en = r.choice([("我们班", "in our class"), ("我们家", "in our family"), ("这里", "here")])
     who = r.choice([I, YOU, HE, SHE, named(r), named(r)]) if zh == "我们班" else one_person(r)
@@ -167,7 +167,7 @@ def tallest_person(r: Random):
 
 
 @pattern
-def best_thing(r: Random):
+def best_thing(r: Random) -> Drawn:
     """最 before a noun: 这是最便宜的衬衫。 This is the cheapest shirt."""
     thing, how = described(r, "buy", "story", "animal")
     zh, en = r.choice([("这", "this"), ("那", "that")])
@@ -178,7 +178,7 @@ def best_thing(r: Random):
 
 
 @pattern
-def wants_the_best(r: Random):
+def wants_the_best(r: Random) -> Drawn:
     """想买最…的: 我想买最大的西瓜。 I want to buy the biggest watermelon."""
     who, (thing, how) = someone(r), described(r, "buy", bought=True)
     if "drink" in thing.tags or how.zh in ("贵", "重", "辣", "慢"):
@@ -190,7 +190,7 @@ def wants_the_best(r: Random):
 
 
 @pattern
-def more_and_more(r: Random):
+def more_and_more(r: Random) -> Drawn:
     """越来越: 她越来越漂亮了。 She is getting more and more beautiful."""
     who = someone(r)
     how = trait(r, who)
@@ -202,7 +202,7 @@ def more_and_more(r: Random):
 
 
 @pattern
-def likes_that_one_more(r: Random):
+def likes_that_one_more(r: Random) -> Drawn:
     """更喜欢 + choice: 我更喜欢那顶红色的帽子。 I like that red hat more."""
     who, thing, color = someone(r), noun(r, "wear", "puton"), r.choice(lexicon.COLORS)
     if "color" not in thing.tags:
@@ -215,7 +215,7 @@ def likes_that_one_more(r: Random):
 
 
 @pattern
-def who_is_taller(r: Random):
+def who_is_taller(r: Random) -> Drawn:
     """谁更: 你和你哥哥谁更高？ Who is taller, you or your older brother?"""
     first, second = two_people(r)
     how = trait(r, first, second, kind="trait")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     described,
     noun,
@@ -27,7 +27,7 @@ def too(worth: str) -> str:
 
 
 @pattern
-def person_very(r: Random):
+def person_very(r: Random) -> Drawn:
     """很, 非常: 你很漂亮。 You are very beautiful. 我爷爷非常善良。 ... is extremely kind."""
     who = someone(r)
     how = trait(r, who)
@@ -36,7 +36,7 @@ def person_very(r: Random):
 
 
 @pattern
-def person_really(r: Random):
+def person_really(r: Random) -> Drawn:
     """真: 你妹妹真聪明！ Your younger sister is really clever!"""
     who = someone(r)
     how = trait(r, who)
@@ -44,7 +44,7 @@ def person_really(r: Random):
 
 
 @pattern
-def person_so(r: Random):
+def person_so(r: Random) -> Drawn:
     """太…了: 她太漂亮了！ She is so beautiful! 他太懒了！ He is too lazy!"""
     who = someone(r)
     how = trait(r, who)
@@ -52,7 +52,7 @@ def person_so(r: Random):
 
 
 @pattern
-def person_not(r: Random):
+def person_not(r: Random) -> Drawn:
     """不: 他不高。 He is not tall."""
     who = someone(r)
     how = trait(r, who)
@@ -60,7 +60,7 @@ def person_not(r: Random):
 
 
 @pattern
-def person_not_very(r: Random):
+def person_not_very(r: Random) -> Drawn:
     """不太: 我今天不太高兴。 I am not very happy today."""
     who = someone(r)
     how = trait(r, who, kind="state")
@@ -68,7 +68,7 @@ def person_not_very(r: Random):
 
 
 @pattern
-def person_a_bit(r: Random):
+def person_a_bit(r: Random) -> Drawn:
     """有点儿 complains: 我有点儿累。 I am a bit tired."""
     who = someone(r)
     how = trait(r, who, worth="bad")
@@ -76,7 +76,7 @@ def person_a_bit(r: Random):
 
 
 @pattern
-def person_both(r: Random):
+def person_both(r: Random) -> Drawn:
     """又…又…: 她又聪明又漂亮。 She is both clever and beautiful."""
     who = someone(r)
     kind, worth = r.choice([("trait", "good"), ("state", "bad")])
@@ -90,7 +90,7 @@ def person_both(r: Random):
 
 
 @pattern
-def person_was(r: Random):
+def person_was(r: Random) -> Drawn:
     """States of yesterday carry no 了: 我昨天很忙。 I was very busy yesterday."""
     who = someone(r)
     how = trait(r, who, kind="state")
@@ -98,7 +98,7 @@ def person_was(r: Random):
 
 
 @pattern
-def looks(r: Random):
+def looks(r: Random) -> Drawn:
     """看起来: 他看起来很累。 He looks very tired."""
     who = someone(r)
     how = trait(r, who)
@@ -106,7 +106,7 @@ def looks(r: Random):
 
 
 @pattern
-def thing_very(r: Random):
+def thing_very(r: Random) -> Drawn:
     """很, 非常: 这件衬衫很便宜。 This shirt is very cheap."""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -115,7 +115,7 @@ def thing_very(r: Random):
 
 
 @pattern
-def thing_really(r: Random):
+def thing_really(r: Random) -> Drawn:
     """真: 这朵花真漂亮！ This flower is really beautiful!"""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -123,7 +123,7 @@ def thing_really(r: Random):
 
 
 @pattern
-def thing_so(r: Random):
+def thing_so(r: Random) -> Drawn:
     """太…了: 这块手表太贵了！ This watch is too expensive!"""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -131,7 +131,7 @@ def thing_so(r: Random):
 
 
 @pattern
-def thing_not(r: Random):
+def thing_not(r: Random) -> Drawn:
     """不: 那辆车不贵。 That car is not expensive."""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -139,7 +139,7 @@ def thing_not(r: Random):
 
 
 @pattern
-def thing_a_bit(r: Random):
+def thing_a_bit(r: Random) -> Drawn:
     """有点儿: 这个箱子有点儿重。 This suitcase is a bit heavy."""
     thing, how = described(r, worth="bad")
     zh, en = this_or_that(r, thing)
@@ -147,7 +147,7 @@ def thing_a_bit(r: Random):
 
 
 @pattern
-def thing_not_at_all(r: Random):
+def thing_not_at_all(r: Random) -> Drawn:
     """一点儿也不: 这本书一点儿也不难。 This book is not difficult at all."""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -155,7 +155,7 @@ def thing_not_at_all(r: Random):
 
 
 @pattern
-def these_things_very(r: Random):
+def these_things_very(r: Random) -> Drawn:
     """这些: 这些苹果很甜。 These apples are very sweet."""
     thing, how = described(r)
     if thing.unit and thing.agreement == "it":
@@ -165,7 +165,7 @@ def these_things_very(r: Random):
 
 
 @pattern
-def thing_color(r: Random):
+def thing_color(r: Random) -> Drawn:
     """Colors take 是…的: 我的围巾是红色的。 My scarf is red."""
     owner, thing, color = someone(r), noun(r, "color"), r.choice(lexicon.COLORS)
     if not {"wear", "puton", "borrow", "lose"} & thing.tags:
@@ -196,7 +196,7 @@ OPPOSITES = [
 
 
 @pattern
-def both_qualities(r: Random):
+def both_qualities(r: Random) -> Drawn:
     """又…又… of a thing: 这个苹果又大又甜。 This apple is both big and sweet."""
     thing, first = described(r)
     _, second = described(r, *sorted(thing.tags))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     done_at,
@@ -17,7 +17,7 @@ from ..phrases import (
 
 
 @pattern
-def already_done(r: Random):
+def already_done(r: Random) -> Drawn:
     """已经…了: 他已经起床了。 He has already gotten up."""
     who, doing = someone(r), activity(r, "done")
     return (
@@ -27,7 +27,7 @@ def already_done(r: Random):
 
 
 @pattern
-def not_yet_done(r: Random):
+def not_yet_done(r: Random) -> Drawn:
     """还没: 我还没吃早饭。 I haven't had breakfast yet."""
     who, doing = someone(r), activity(r, "done", "duty")
     return (
@@ -50,14 +50,14 @@ JUST_DONE = [
 
 
 @pattern
-def just_did(r: Random):
+def just_did(r: Random) -> Drawn:
     """刚: 我爸爸刚下班。 My father just got off work."""
     who, (zh, en) = someone(r), r.choice(JUST_DONE)
     return f"{who.zh}刚{zh}。", f"{who.en} just {en}."
 
 
 @pattern
-def going_to(r: Random):
+def going_to(r: Random) -> Drawn:
     """要 for plans: 我们明天要打扫房间。 We are going to clean the room tomorrow."""
     who, when, doing = someone(r), time(r, "future"), activity(r, "hobby", "chore")
     return (
@@ -67,7 +67,7 @@ def going_to(r: Random):
 
 
 @pattern
-def will_do(r: Random):
+def will_do(r: Random) -> Drawn:
     """会 for what will be: 他明天会在家看书。 He will read at home tomorrow. 不会: won't."""
     who, when, (where, doing) = someone(r), time(r, "future"), done_at(r)
     zh, will = r.choice([("会", "will"), ("不会", "won't")])
@@ -78,7 +78,7 @@ def will_do(r: Random):
 
 
 @pattern
-def habit(r: Random):
+def habit(r: Random) -> Drawn:
     """Habits are bare: 我每天早上跑步。 I run every morning."""
     who, when, doing = someone(r), time(r, "habit"), activity(r, "hobby", "chore")
     return (
@@ -88,7 +88,7 @@ def habit(r: Random):
 
 
 @pattern
-def often_somewhere(r: Random):
+def often_somewhere(r: Random) -> Drawn:
     """常常, 总是, 有时候: 他常常在公园跑步。 He often runs in the park."""
     who, (where, doing) = someone(r), done_at(r)
     zh, en = r.choice([("常常", "often"), ("总是", "always"), ("有时候", "sometimes")])
@@ -99,21 +99,21 @@ def often_somewhere(r: Random):
 
 
 @pattern
-def never_does(r: Random):
+def never_does(r: Random) -> Drawn:
     """从来不: 我爸爸从来不看电视。 My father never watches TV."""
     who, doing = someone(r), activity(r, "hobby", "chore")
     return f"{who.zh}从来不{doing.zh}。", f"{who.en} never {who.does(doing.habit)}."
 
 
 @pattern
-def does_not(r: Random):
+def does_not(r: Random) -> Drawn:
     """不 for habits: 我不喝咖啡。 I don't drink coffee."""
     who, (what, thing) = someone(r), verb(r, "吃", "喝", "戴")
     return f"{who.zh}不{what.zh}{thing.zh}。", f"{who.en} {who.do}n't {what.en} {thing.bare}."
 
 
 @pattern
-def going_to_place(r: Random):
+def going_to_place(r: Random) -> Drawn:
     """要去: 他明年要去北京。 He is going to Beijing next year."""
     who = someone(r)
     if r.random() < 0.5:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     HE,
     SHE,
@@ -34,7 +34,7 @@ def phrase(done: lexicon.Result, thing: str) -> str:
 
 
 @pattern
-def ba_the_thing(r: Random):
+def ba_the_thing(r: Random) -> Drawn:
     """把 + known thing: 我把杯子打破了。 I broke the cup."""
     who, (done, thing) = someone(r), result(r)
     return (
@@ -44,7 +44,7 @@ def ba_the_thing(r: Random):
 
 
 @pattern
-def ba_this_thing(r: Random):
+def ba_this_thing(r: Random) -> Drawn:
     """把 + 这/那: 他把那扇窗户打破了。 He broke that window."""
     who, (done, thing) = someone(r), result(r)
     zh, en = this_or_that(r, thing)
@@ -72,7 +72,7 @@ def suffered(r: Random) -> tuple[lexicon.Result, lexicon.Noun]:
 
 
 @pattern
-def ba_my_thing(r: Random):
+def ba_my_thing(r: Random) -> Drawn:
     """把 + owned thing: 他把我的手机弄丢了。 He lost my phone."""
     who, owner, (done, thing) = someone(r), r.choice(SINGLE_PRONOUNS), suffered(r)
     if not {"borrow", "lose", "break"} & thing.tags or owner == who:
@@ -82,7 +82,7 @@ def ba_my_thing(r: Random):
 
 
 @pattern
-def ba_not(r: Random):
+def ba_not(r: Random) -> Drawn:
     """没把: 他没把门关上。 He didn't close the door."""
     who, (done, thing) = someone(r), result(r)
     return (
@@ -92,7 +92,7 @@ def ba_not(r: Random):
 
 
 @pattern
-def ba_put(r: Random):
+def ba_put(r: Random) -> Drawn:
     """把 A 放在 B: 我把书放在桌子上了。 I put the book on the table."""
     who, spot = someone(r), r.choice([s for s in lexicon.SPOTS if s.zh != "墙上"])
     thing = noun(r, *sorted(spot.holds))
@@ -112,7 +112,7 @@ REQUESTS = [
 
 
 @pattern
-def ba_please(r: Random):
+def ba_please(r: Random) -> Drawn:
     """请把: 请把门关上。 Please close the door."""
     zh, en, tag = r.choice(REQUESTS)
     thing = noun(r, tag)
@@ -131,7 +131,7 @@ def another(r: Random, who: Subject) -> Subject:
 
 
 @pattern
-def ba_give(r: Random):
+def ba_give(r: Random) -> Drawn:
     """把 A 送给, 还给, 借给 B: 他把那本书还给老师了。 He returned that book to the teacher."""
     who = someone(r)
     other = another(r, who)
@@ -147,7 +147,7 @@ def ba_give(r: Random):
 
 
 @pattern
-def bei_by(r: Random):
+def bei_by(r: Random) -> Drawn:
     """被: 杯子被我弟弟打破了。 The cup was broken by my younger brother."""
     who, (done, thing) = someone(r), suffered(r)
     zh, en, was = thing.zh, f"the {thing.en}", english.WAS[thing.agreement]
@@ -159,7 +159,7 @@ def bei_by(r: Random):
 
 
 @pattern
-def bei_mine_by(r: Random):
+def bei_mine_by(r: Random) -> Drawn:
     """Owned thing 被: 我的手机被他弄坏了。 My phone was damaged by him."""
     owner, (done, thing) = r.choice(SINGLE_PRONOUNS), suffered(r)
     who = another(r, owner)
@@ -173,7 +173,7 @@ def bei_mine_by(r: Random):
 
 
 @pattern
-def bei_nobody(r: Random):
+def bei_nobody(r: Random) -> Drawn:
     """被 without the doer: 我的自行车昨天被偷走了。 My bicycle was stolen yesterday."""
     owner, thing, when = someone(r), noun(r, "lose", "borrow"), time(r, "past")
     zh, en = r.choice([("偷走了", "stolen"), ("拿走了", "taken away"), ("借走了", "borrowed")])
@@ -185,7 +185,7 @@ def bei_nobody(r: Random):
 
 
 @pattern
-def gave(r: Random):
+def gave(r: Random) -> Drawn:
     """送给 + two objects: 我送给她一条围巾。 I gave her a scarf."""
     who, thing = someone(r), noun(r, "gift")
     other = another(r, who)
@@ -196,7 +196,7 @@ def gave(r: Random):
 
 
 @pattern
-def bought_for(r: Random):
+def bought_for(r: Random) -> Drawn:
     """给…买了: 我给妹妹买了一个玩具。 I bought a toy for my younger sister."""
     who, (thing, zh_adjective, adjective) = someone(r), attributed(r, "gift", bought=True)
     other = another(r, who)
@@ -209,7 +209,7 @@ def bought_for(r: Random):
 
 
 @pattern
-def lent(r: Random):
+def lent(r: Random) -> Drawn:
     """借给 + two objects: 他借给我一本书。 He lent me a book."""
     who, thing = someone(r), noun(r, "borrow")
     other = another(r, who)
@@ -220,7 +220,7 @@ def lent(r: Random):
 
 
 @pattern
-def received_from(r: Random):
+def received_from(r: Random) -> Drawn:
     """收到: 我收到了小王送的一份礼物。 I received a gift from Xiao Wang."""
     who, thing = someone(r), noun(r, "receive")
     other = another(r, who)
@@ -232,7 +232,7 @@ def received_from(r: Random):
 
 
 @pattern
-def cook_for(r: Random):
+def cook_for(r: Random) -> Drawn:
     """给…做了: 我妈妈给我们做了饺子。 My mother made dumplings for us."""
     who, thing = one_person(r), noun(r, "make")
     other = another(r, who)
@@ -243,7 +243,7 @@ def cook_for(r: Random):
 
 
 @pattern
-def show(r: Random):
+def show(r: Random) -> Drawn:
     """给…看看: 请给我看看那张照片。 Please show me that photo."""
     who = r.choice([I, WE, HE, SHE])
     thing = noun(r, "show", "wear", "puton", "borrow", "small")

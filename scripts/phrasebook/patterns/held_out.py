@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import held_out_pattern
+from ..grammar import Drawn, held_out_pattern
 from ..phrases import (
     SINGLE_PRONOUNS,
     I,
@@ -31,7 +31,7 @@ from .yes_no import asked
 
 
 @held_out_pattern
-def bei_because(r: Random):
+def bei_because(r: Random) -> Drawn:
     """被 inside 因为…所以: 因为我的手机被他弄坏了，所以我很生气。"""
     owner, (done, thing) = r.choice(SINGLE_PRONOUNS), suffered(r)
     who = another(r, owner)
@@ -46,7 +46,7 @@ def bei_because(r: Random):
 
 
 @held_out_pattern
-def did_you_ba(r: Random):
+def did_you_ba(r: Random) -> Drawn:
     """把 in a question: 你把门关上了吗？ Did you close the door?"""
     who, (done, thing) = someone(r), result(r)
     if who.zh.startswith("我"):
@@ -58,7 +58,7 @@ def did_you_ba(r: Random):
 
 
 @held_out_pattern
-def should_ba(r: Random):
+def should_ba(r: Random) -> Drawn:
     """应该把: 你应该把衬衫洗干净。 You should wash the shirt."""
     who, (done, thing) = someone(r), result(r)
     if done.zh not in ("关上了", "打开了", "洗干净了", "修好了", "吃完了", "喝完了"):
@@ -71,7 +71,7 @@ def should_ba(r: Random):
 
 
 @held_out_pattern
-def like_it_because(r: Random):
+def like_it_because(r: Random) -> Drawn:
     """喜欢 inside 因为…所以: 因为他喜欢游泳，所以他每天游泳。"""
     who, doing = speaker(r), activity(r, "hobby")
     when = time(r, "habit")
@@ -83,7 +83,7 @@ def like_it_because(r: Random):
 
 
 @held_out_pattern
-def how_was_what_he_made(r: Random):
+def how_was_what_he_made(r: Random) -> Drawn:
     """A relative clause in a question: 你妈妈做的饺子好吃吗？ Are the dumplings ... tasty?"""
     who, thing = someone(r), noun(r, "make")
     be = "is" if thing.is_mass else "are"
@@ -94,7 +94,7 @@ def how_was_what_he_made(r: Random):
 
 
 @held_out_pattern
-def bought_cheaper(r: Random):
+def bought_cheaper(r: Random) -> Drawn:
     """比 between relative clauses: 我妹妹买的包比你买的便宜。"""
     who, other = third(r), r.choice(SINGLE_PRONOUNS)
     thing, how = described(r, "buy", bought=True)
@@ -108,7 +108,7 @@ def bought_cheaper(r: Random):
 
 
 @held_out_pattern
-def if_cheaper(r: Random):
+def if_cheaper(r: Random) -> Drawn:
     """比 inside 如果…就: 如果这件衬衫比那件便宜，我就买它。"""
     who, (thing, how) = someone(r), described(r, "buy", worth="good", bought=True)
     one = f"that {thing.unit}" if thing.unit else "that one"
@@ -120,7 +120,7 @@ def if_cheaper(r: Random):
 
 
 @held_out_pattern
-def although_lazier(r: Random):
+def although_lazier(r: Random) -> Drawn:
     """比 inside 虽然…但是: 虽然他比我懒，但是他很聪明。"""
     first, second = two_people(r)
     flaw = r.choice([t for t in lexicon.TRAITS if t.zh in FLAWS])
@@ -135,7 +135,7 @@ def although_lazier(r: Random):
 
 
 @held_out_pattern
-def was_it_taken(r: Random):
+def was_it_taken(r: Random) -> Drawn:
     """被 in a question: 你的手机被借走了吗？ Was your phone borrowed?"""
     owner, (done, thing) = r.choice(SINGLE_PRONOUNS), suffered(r)
     if not {"borrow", "lose", "break"} & thing.tags:
@@ -148,7 +148,7 @@ def was_it_taken(r: Random):
 
 
 @held_out_pattern
-def person_in_red_is_running(r: Random):
+def person_in_red_is_running(r: Random) -> Drawn:
     """A relative clause with 正在: 戴黄色帽子的人正在公园跑步。"""
     (where, doing), (zh_verb, thing, zh_look, look) = done_at(r), worn(r)
     return (
@@ -158,7 +158,7 @@ def person_in_red_is_running(r: Random):
 
 
 @held_out_pattern
-def if_goes_can(r: Random):
+def if_goes_can(r: Random) -> Drawn:
     """能 inside 如果…就: 如果他明天去公园，他就能踢足球。"""
     who, (where, doing), when = speaker(r), done_at(r, "goal"), time(r, "future")
     return (
@@ -168,7 +168,7 @@ def if_goes_can(r: Random):
 
 
 @held_out_pattern
-def third_is_tallest(r: Random):
+def third_is_tallest(r: Random) -> Drawn:
     """比 and 最: 我比你高，但是小明最高。 I am taller than you, but Xiao Ming is the tallest."""
     (first, second), last = two_people(r), third(r)
     how = trait(r, first, second, last, kind="trait")
@@ -182,7 +182,7 @@ def third_is_tallest(r: Random):
 
 
 @held_out_pattern
-def why_did_not(r: Random):
+def why_did_not(r: Random) -> Drawn:
     """为什么没: 他昨天为什么没去学校？ Why didn't he go to school yesterday?"""
     who, where, when = asked(r), place(r, "named", "fun"), time(r, "past")
     return (
@@ -192,7 +192,7 @@ def why_did_not(r: Random):
 
 
 @held_out_pattern
-def please_put(r: Random):
+def please_put(r: Random) -> Drawn:
     """请 with 把 A 放在 B: 请把杯子放在桌子上。 Please put the cup on the table."""
     spot = r.choice([s for s in lexicon.SPOTS if s.zh != "墙上"])
     thing = noun(r, *sorted(spot.holds))
@@ -201,7 +201,7 @@ def please_put(r: Random):
 
 
 @held_out_pattern
-def lost_the_gift(r: Random):
+def lost_the_gift(r: Random) -> Drawn:
     """把 with a relative clause: 我把你送给我的手表弄丢了。 I lost the watch you gave me."""
     who, thing = speaker(r), r.choice([n for n in lexicon.NOUNS if {"lose", "gift"} <= n.tags])
     giver = another(r, who)
@@ -212,7 +212,7 @@ def lost_the_gift(r: Random):
 
 
 @held_out_pattern
-def sad_because_lost(r: Random):
+def sad_because_lost(r: Random) -> Drawn:
     """把 inside 因为…所以: 因为小明把手机弄丢了，所以他很难过。"""
     who, thing = speaker(r), noun(r, "lose")
     how = r.choice([("难过", "sad"), ("生气", "angry"), ("紧张", "nervous")])
@@ -223,7 +223,7 @@ def sad_because_lost(r: Random):
 
 
 @held_out_pattern
-def both_were(r: Random):
+def both_were(r: Random) -> Drawn:
     """都 with 昨天 and 了: 我和我姐姐昨天都去了公园。 My older sister and I both went ..."""
     who, other, where, when = I, kin(r), place(r, "named", "fun"), time(r, "past")
     if other.zh.startswith("你"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     described,
@@ -19,7 +19,7 @@ from .describing import OPPOSITES, this_or_that
 
 
 @pattern
-def because_tired(r: Random):
+def because_tired(r: Random) -> Drawn:
     """因为…所以: 因为我很累，所以我不想跑步。 Because I am very tired, I don't want to run."""
     who, doing = speaker(r), activity(r, "sport", "chore")
     how = r.choice([("累", "tired"), ("生气", "angry"), ("难过", "sad"), ("饿", "hungry")])
@@ -30,7 +30,7 @@ def because_tired(r: Random):
 
 
 @pattern
-def because_busy(r: Random):
+def because_busy(r: Random) -> Drawn:
     """因为…没: 因为他很忙，所以他昨天没去公园。 Because he was very busy, he didn't go ..."""
     who, where, when = speaker(r), place(r, "named", "fun"), time(r, "past")
     how = r.choice([("忙", "busy"), ("累", "tired"), ("难过", "sad")])
@@ -41,7 +41,7 @@ def because_busy(r: Random):
 
 
 @pattern
-def because_cheap(r: Random):
+def because_cheap(r: Random) -> Drawn:
     """因为 + thing: 因为这件衬衫很便宜，所以我想买它。 Because this shirt is very cheap, ..."""
     who, (thing, how) = someone(r), described(r, "buy")
     if how.worth == "plain":
@@ -66,7 +66,7 @@ def at_home(r: Random) -> lexicon.Activity:
 
 
 @pattern
-def if_it_rains(r: Random):
+def if_it_rains(r: Random) -> Drawn:
     """如果…就: 如果明天下雨，我就在家看书。 If it rains tomorrow, I will read at home."""
     who, doing, (zh_weather, weather) = someone(r), at_home(r), r.choice(WEATHER)
     zh, en = r.choice([("明天", "tomorrow"), ("周末", "on the weekend")])
@@ -77,7 +77,7 @@ def if_it_rains(r: Random):
 
 
 @pattern
-def if_not_busy(r: Random):
+def if_not_busy(r: Random) -> Drawn:
     """如果不…就: 如果他不忙，他就去公园跑步。 If he is not busy, he will go to the park to run."""
     who, (where, doing) = speaker(r), done_at(r, "goal")
     zh, how = r.choice([("忙", "busy"), ("累", "tired")])
@@ -90,7 +90,7 @@ def if_not_busy(r: Random):
 
 
 @pattern
-def if_cheap(r: Random):
+def if_cheap(r: Random) -> Drawn:
     """如果 + thing: 如果这件衬衫不贵，我就买它。 If this shirt is not expensive, I will buy it."""
     who, (thing, how) = someone(r), described(r, "buy")
     if how.worth == "plain":
@@ -104,7 +104,7 @@ def if_cheap(r: Random):
 
 
 @pattern
-def if_you_want(r: Random):
+def if_you_want(r: Random) -> Drawn:
     """如果想…就应该: 如果你想学会游泳，就应该每天练习。 If you want to learn to swim ..."""
     who, skill = speaker(r), activity(r, "skill")
     zh, en = r.choice([("应该", "should"), ("必须", "must")])
@@ -116,7 +116,7 @@ def if_you_want(r: Random):
 
 
 @pattern
-def although_tired(r: Random):
+def although_tired(r: Random) -> Drawn:
     """虽然…但是: 虽然他很累，但是他还在工作。 Although he is very tired, he is still working."""
     who, doing = speaker(r), activity(r, "chore")
     how = r.choice([("累", "tired"), ("饿", "hungry"), ("渴", "thirsty"), ("难过", "sad")])
@@ -128,7 +128,7 @@ def although_tired(r: Random):
 
 
 @pattern
-def although_thing(r: Random):
+def although_thing(r: Random) -> Drawn:
     """虽然 + thing: 虽然这件衬衫很贵，但是很漂亮。 Although this shirt is very expensive, ..."""
     thing, first = described(r)
     _, second = described(r, *sorted(thing.tags))
@@ -149,7 +149,7 @@ MERITS = ("聪明", "友好", "善良", "勇敢", "幽默", "努力")
 
 
 @pattern
-def although_person(r: Random):
+def although_person(r: Random) -> Drawn:
     """虽然 + person: 虽然她很懒，但是她很聪明。 Although she is very lazy, she is very clever."""
     who = speaker(r)
     flaw = r.choice([t for t in lexicon.TRAITS if t.zh in FLAWS])
@@ -163,7 +163,7 @@ def although_person(r: Random):
 
 
 @pattern
-def although_likes(r: Random):
+def although_likes(r: Random) -> Drawn:
     """虽然 + 喜欢: 虽然我喜欢唱歌，但是我没有时间。 Although I like singing, I don't have time."""
     who, doing = speaker(r), activity(r, "hobby")
     return (

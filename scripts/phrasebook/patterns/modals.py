@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     HE,
     SHE,
@@ -23,7 +23,7 @@ from ..phrases import (
 
 
 @pattern
-def can_skill(r: Random):
+def can_skill(r: Random) -> Drawn:
     """会 for skills: 我会游泳。 I can swim. 不会: can't."""
     who, skill = someone(r), activity(r, "skill")
     zh, en = r.choice([("会", "can"), ("不会", "can't")])
@@ -31,7 +31,7 @@ def can_skill(r: Random):
 
 
 @pattern
-def can_one_not_other(r: Random):
+def can_one_not_other(r: Random) -> Drawn:
     """会 A，但是不会 B: 她会唱歌，但是不会跳舞。 She can sing, but she can't dance."""
     who, (first, second) = speaker(r), two_activities(r, "skill")
     return (
@@ -41,7 +41,7 @@ def can_one_not_other(r: Random):
 
 
 @pattern
-def can_you_help(r: Random):
+def can_you_help(r: Random) -> Drawn:
     """能 for requests: 你能帮我打扫房间吗？ Can you help me clean the room?"""
     who, chore = someone(r), activity(r, "help")
     if who.zh.startswith("你"):
@@ -58,7 +58,7 @@ OWNERS = [
 
 
 @pattern
-def may_use(r: Random):
+def may_use(r: Random) -> Drawn:
     """可以 for leave: 你可以用我的词典。 You may use my dictionary."""
     thing = noun(r, "borrow", "tool")
     who, owner = r.choice([("你", "you"), ("他", "he"), ("他们", "they")]), r.choice(OWNERS)
@@ -71,17 +71,14 @@ def may_use(r: Random):
 
 
 @pattern
-def may_do_there(r: Random):
+def may_do_there(r: Random) -> Drawn:
     """可以 with a place: 我们可以在公园踢足球。 We may play soccer in the park."""
     who, (where, doing) = someone(r), done_at(r)
-    zh, en = r.choice([("可以", "may"), ("可以", "may"), ("不可以", "may not")])
-    if zh == "不可以" and "goal" not in where.tags:
-        return None
-    return f"{who.zh}{zh}在{where.zh}{doing.zh}。", f"{who.en} {en} {doing.en} {where.at}."
+    return f"{who.zh}可以在{where.zh}{doing.zh}。", f"{who.en} may {doing.en} {where.at}."
 
 
 @pattern
-def should(r: Random):
+def should(r: Random) -> Drawn:
     """应该: 你今天应该打扫房间。 You should clean the room today."""
     who, doing = someone(r), activity(r, "chore", "rest")
     zh, en = r.choice([("应该", "should"), ("不应该", "shouldn't")])
@@ -93,7 +90,7 @@ def should(r: Random):
 
 
 @pattern
-def must(r: Random):
+def must(r: Random) -> Drawn:
     """必须: 我今天必须写作业。 I must do homework today."""
     who, doing = someone(r), activity(r, "chore", "duty")
     zh, en = r.choice([("今天", "today"), ("明天", "tomorrow")])
@@ -101,7 +98,7 @@ def must(r: Random):
 
 
 @pattern
-def need_not(r: Random):
+def need_not(r: Random) -> Drawn:
     """不用: 你今天不用做饭。 You don't have to cook today."""
     who, doing = someone(r), activity(r, "chore", "duty")
     zh, en = r.choice([("今天", "today"), ("明天", "tomorrow")])
@@ -109,7 +106,7 @@ def need_not(r: Random):
 
 
 @pattern
-def may_i(r: Random):
+def may_i(r: Random) -> Drawn:
     """我可以…吗: 我可以用你的手机吗？ May I use your phone?"""
     thing, who = noun(r, "borrow", "tool"), r.choice([I, I, WE, HE, SHE, kin(r)])
     owner = r.choice(
@@ -125,7 +122,7 @@ def may_i(r: Random):
 
 
 @pattern
-def can_come(r: Random):
+def can_come(r: Random) -> Drawn:
     """能 for what is possible: 他明天不能去公园。 He can't go to the park tomorrow."""
     who, where, when = someone(r), place(r, "named", "fun"), time(r, "future")
     zh, en = r.choice([("能", "can"), ("不能", "can't")])

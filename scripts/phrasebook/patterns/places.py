@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import chinese, english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     noun,
     place,
@@ -36,6 +36,8 @@ LOCAL_TRANSPORT = [t for t in TRANSPORT if t[0] not in ("坐火车", "坐飞机"
 
 FAR_TRANSPORT = [t for t in TRANSPORT if t[0] in ("坐火车", "坐飞机", "开车")]
 
+# Airports are not next to anything.
+IN_TOWN = [p for p in lexicon.PLACES if "named" in p.tags and p.zh != "机场"]
 SIDES = [("旁边", "next to"), ("前面", "in front of"), ("后面", "behind"), ("对面", "across from")]
 
 
@@ -49,7 +51,7 @@ def price(r: Random, thing: lexicon.Noun) -> int:
 
 
 @pattern
-def costs(r: Random):
+def costs(r: Random) -> Drawn:
     """块钱: 这件衬衫八十块钱。 This shirt is eighty yuan."""
     thing = noun(r, "buy", "penny")
     yuan = price(r, thing)
@@ -60,7 +62,7 @@ def costs(r: Random):
 
 
 @pattern
-def cost_in_all(r: Random):
+def cost_in_all(r: Random) -> Drawn:
     """一共: 三个苹果一共六块钱。 Three apples are six yuan in all."""
     thing, n = noun(r, "buy", "penny"), r.randrange(2, 10)
     total = n * price(r, thing)
@@ -88,7 +90,7 @@ CROWDS = [
 
 
 @pattern
-def people_in_class(r: Random):
+def people_in_class(r: Random) -> Drawn:
     """Numbers of people: 我们班有二十五个学生。 There are twenty-five students in our class."""
     zh, en, people = r.choice(CROWDS)
     zh_who, who = r.choice(people)
@@ -97,7 +99,7 @@ def people_in_class(r: Random):
 
 
 @pattern
-def goes_by(r: Random):
+def goes_by(r: Random) -> Drawn:
     """Ways of going: 我每天坐公共汽车去学校。 I go to school by bus every day."""
     who, where, (zh, en) = someone(r), place(r, "named"), r.choice(LOCAL_TRANSPORT)
     if r.random() < 0.5:
@@ -112,7 +114,7 @@ def goes_by(r: Random):
 
 
 @pattern
-def travels_by(r: Random):
+def travels_by(r: Random) -> Drawn:
     """To a city: 他们明年要坐飞机去法国。 They are going to France by plane next year."""
     who, city, when = someone(r), r.choice(lexicon.CITIES), time(r, "future", "future-long")
     ways = [t for t in FAR_TRANSPORT if city.where == "home" or t[1] == "by plane"]
@@ -124,7 +126,7 @@ def travels_by(r: Random):
 
 
 @pattern
-def it_takes(r: Random):
+def it_takes(r: Random) -> Drawn:
     """从…到…要: 从我家到学校要二十分钟。 It takes twenty minutes from my home to the school."""
     first, second = r.sample(lexicon.tagged(lexicon.PLACES, "named"), 2)
     minutes, (zh, en) = r.choice([5, 10, 15, 20, 25, 30, 40, 50]), r.choice(LOCAL_TRANSPORT)
@@ -136,7 +138,7 @@ def it_takes(r: Random):
 
 
 @pattern
-def far_from(r: Random):
+def far_from(r: Random) -> Drawn:
     """离: 我家离学校很远。 My home is very far from the school."""
     who, where = someone(r), place(r, "named")
     zh, en = r.choice([("远", "far from"), ("近", "close to")])
@@ -150,17 +152,17 @@ def far_from(r: Random):
 
 
 @pattern
-def next_to(r: Random):
+def next_to(r: Random) -> Drawn:
     """在…旁边: 邮局在银行旁边。 The post office is next to the bank."""
-    first, second = r.sample(lexicon.tagged(lexicon.PLACES, "named"), 2)
+    first, second = r.sample(IN_TOWN, 2)
     zh, en = r.choice(SIDES)
     return f"{first.zh}在{second.zh}{zh}。", f"the {first.en} is {en} the {second.en}."
 
 
 @pattern
-def there_is_a_place(r: Random):
+def there_is_a_place(r: Random) -> Drawn:
     """旁边有: 学校旁边有一个公园。 There is a park next to the school."""
-    first, second = r.sample(lexicon.tagged(lexicon.PLACES, "named"), 2)
+    first, second = r.sample(IN_TOWN, 2)
     zh, en = r.choice(SIDES)
     return (
         f"{first.zh}{zh}有一个{second.zh}。",
@@ -169,7 +171,7 @@ def there_is_a_place(r: Random):
 
 
 @pattern
-def lives_in(r: Random):
+def lives_in(r: Random) -> Drawn:
     """住在: 我叔叔住在上海。 My uncle lives in Shanghai."""
     who, city = someone(r), r.choice(lexicon.CITIES)
     zh, not_ = r.choice([("住", ""), ("不住", "n't")])
@@ -178,7 +180,7 @@ def lives_in(r: Random):
 
 
 @pattern
-def weather(r: Random):
+def weather(r: Random) -> Drawn:
     """Weather: 今天北京很冷。 It is very cold in Beijing today."""
     city, (zh, en) = r.choice(lexicon.CITIES), r.choice(WEATHER)
     zh_when, be, when = r.choice(
@@ -192,7 +194,7 @@ def weather(r: Random):
 
 
 @pattern
-def works_at(r: Random):
+def works_at(r: Random) -> Drawn:
     """在 with 工作: 我妈妈在银行工作。 My mother works at the bank. 以前: used to."""
     who, where = someone(r), place(r, "employer")
     zh = r.choice(["", "以前", "不"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     adjectives_for,
@@ -47,7 +47,7 @@ def animal_adjective(r: Random, animal: lexicon.Noun) -> lexicon.Adjective:
 
 
 @pattern
-def butterfly(r: Random):
+def butterfly(r: Random) -> Drawn:
     """Scene and 它: 这只蝴蝶真漂亮，停在花上，我很喜欢它。"""
     zh_noun, zh_scene, scene = r.choice(SCENES)
     animal = NOUN[zh_noun]
@@ -60,7 +60,7 @@ def butterfly(r: Random):
 
 
 @pattern
-def animal_and_it(r: Random):
+def animal_and_it(r: Random) -> Drawn:
     """它 as object: 那只狗很聪明，我很喜欢它。 That dog is very clever. I like it very much."""
     animal = noun(r, "animal")
     how, (zh_degree, degree) = animal_adjective(r, animal), r.choice(DEGREES)
@@ -73,7 +73,7 @@ def animal_and_it(r: Random):
 
 
 @pattern
-def have_a_pet(r: Random):
+def have_a_pet(r: Random) -> Drawn:
     """它 as subject: 我有一只猫，它很可爱。 I have a cat. It is very cute."""
     who, pet, (zh_degree, degree) = someone(r), noun(r, "pet", "borrow"), r.choice(DEGREES)
     how = r.choice(adjectives_for(pet))
@@ -84,7 +84,7 @@ def have_a_pet(r: Random):
 
 
 @pattern
-def bought_and_it(r: Random):
+def bought_and_it(r: Random) -> Drawn:
     """它 for a thing: 他昨天买了一部手机，它很贵。 He bought a phone yesterday. It is very ..."""
     who, when, (thing, how) = someone(r), time(r, "past"), described(r, "buy", bought=True)
     if thing.unit:
@@ -96,7 +96,7 @@ def bought_and_it(r: Random):
 
 
 @pattern
-def lost_and_looking(r: Random):
+def lost_and_looking(r: Random) -> Drawn:
     """它 as the object sought: 我的钥匙丢了，我在找它。 My key is lost. I am looking for it."""
     who, thing = speaker(r), noun(r, "lose")
     be = english.AM[thing.agreement]
@@ -108,7 +108,7 @@ def lost_and_looking(r: Random):
 
 
 @pattern
-def know_him(r: Random):
+def know_him(r: Random) -> Drawn:
     """他/她 as subject: 我认识小王，他是老师。 I know Xiao Wang. He is a teacher."""
     who, other = someone(r), third(r)
     work = job_of(r, other)
@@ -122,7 +122,7 @@ def know_him(r: Random):
 
 
 @pattern
-def everyone_likes_her(r: Random):
+def everyone_likes_her(r: Random) -> Drawn:
     """他/她 as object: 小红很聪明，大家都喜欢她。 Xiao Hong is very clever. Everyone likes her."""
     who = third(r)
     how = trait(r, who, kind="trait", worth="good")
@@ -136,7 +136,7 @@ def everyone_likes_her(r: Random):
 
 
 @pattern
-def his_own_thing(r: Random):
+def his_own_thing(r: Random) -> Drawn:
     """他的/她的: 我哥哥很喜欢他的新自行车。 My older brother likes his new bicycle very much."""
     who = third(r)
     thing, zh_adjective, adjective = attributed(r, "borrow", "wear", "puton", bought=True)
@@ -152,7 +152,7 @@ TROUBLES = [("难过", "sad"), ("忙", "busy"), ("累", "tired"), ("紧张", "ne
 
 
 @pattern
-def is_sad_help_her(r: Random):
+def is_sad_help_her(r: Random) -> Drawn:
     """Two people: 小红很难过，我想帮她。 Xiao Hong is very sad. I want to help her."""
     who, other, how = third(r), someone(r), r.choice(TROUBLES)
     if who.zh_pronoun[0] == other.zh_pronoun[0]:
@@ -166,7 +166,7 @@ def is_sad_help_her(r: Random):
 
 
 @pattern
-def gave_and_likes_it(r: Random):
+def gave_and_likes_it(r: Random) -> Drawn:
     """他 and 它 at once: 我送给小明一个球，他很喜欢它。 I gave Xiao Ming a ball. He likes it ..."""
     who, other, thing = someone(r), third(r), noun(r, "gift")
     if who.zh_pronoun[0] == other.zh_pronoun[0]:
@@ -192,7 +192,7 @@ TOGETHER = ("聊天", "开会", "下棋", "打乒乓球", "打网球", "打篮�
 
 
 @pattern
-def by_oneself(r: Random):
+def by_oneself(r: Random) -> Drawn:
     """自己: 她喜欢自己做饭。 She likes cooking by herself."""
     who, doing = speaker(r), activity(r, "chore", "hobby")
     if doing.zh in TOGETHER:
@@ -204,7 +204,7 @@ def by_oneself(r: Random):
 
 
 @pattern
-def like_more(r: Random):
+def like_more(r: Random) -> Drawn:
     """更喜欢 + verb: 我喜欢唱歌，更喜欢跳舞。 I like singing, but I like dancing even more."""
     who, (first, second) = speaker(r), two_activities(r, "hobby")
     like = who.does("like")
@@ -216,7 +216,7 @@ def like_more(r: Random):
 
 
 @pattern
-def like_but_not(r: Random):
+def like_but_not(r: Random) -> Drawn:
     """喜欢…，不喜欢: 我喜欢跳舞，不喜欢唱歌。 I like dancing, but I don't like singing."""
     who, (first, second) = speaker(r), two_activities(r, "hobby")
     return (
@@ -227,7 +227,7 @@ def like_but_not(r: Random):
 
 
 @pattern
-def prefer_things(r: Random):
+def prefer_things(r: Random) -> Drawn:
     """比起 A，更喜欢 B: 比起茶，我更喜欢咖啡。 I prefer coffee to tea."""
     who, tag = someone(r), r.choice(["fruit", "drink", "dish", "pet", "zoo", "puton"])
     first, second = two_nouns(r, tag)
@@ -238,7 +238,7 @@ def prefer_things(r: Random):
 
 
 @pattern
-def like_a_not_b(r: Random):
+def like_a_not_b(r: Random) -> Drawn:
     """喜欢 A，更喜欢 B: 我喜欢苹果，更喜欢香蕉。 I like apples, but I like bananas even more."""
     who, tag = speaker(r), r.choice(["fruit", "drink", "dish", "pet", "zoo", "farm"])
     first, second = two_nouns(r, tag)
@@ -253,7 +253,7 @@ QUALITIES = {"big": ("大", "big"), "quiet": ("安静", "quiet"), "fun": ("有�
 
 
 @pattern
-def place_and_there(r: Random):
+def place_and_there(r: Random) -> Drawn:
     """那里: 那个公园很大，我们常常去那里散步。 That park is very big. We often go there to ..."""
     who, (where, doing) = someone(r), done_at(r, "goal")
     fitting = [QUALITIES[tag] for tag in sorted(QUALITIES) if tag in where.tags]
@@ -268,7 +268,7 @@ def place_and_there(r: Random):
 
 
 @pattern
-def bought_and_they(r: Random):
+def bought_and_they(r: Random) -> Drawn:
     """它们: 我买了三个苹果，它们很甜。 I bought three apples. They are very sweet."""
     who, (thing, how) = someone(r), described(r, "buy", bought=True)
     zh, en = amount(r, thing, 2, 6)

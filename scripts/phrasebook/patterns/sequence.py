@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     SINGLE_PRONOUNS,
     activity,
@@ -39,7 +39,7 @@ def main_and_sideline(r: Random) -> tuple[lexicon.Activity, lexicon.Activity]:
 
 
 @pattern
-def when_doing(r: Random):
+def when_doing(r: Random) -> Drawn:
     """的时候: 我做饭的时候喜欢听音乐。 I like listening to music when I cook."""
     who, (main, sideline) = speaker(r), main_and_sideline(r)
     return (
@@ -50,7 +50,7 @@ def when_doing(r: Random):
 
 
 @pattern
-def when_i_got_home(r: Random):
+def when_i_got_home(r: Random) -> Drawn:
     """的时候 in the past: 我到家的时候，我妈妈在做饭。 When I got home, my mother was cooking."""
     who, doing = r.choice(SINGLE_PRONOUNS), at_home(r)
     other = third(r)
@@ -63,7 +63,7 @@ def when_i_got_home(r: Random):
 
 
 @pattern
-def after_doing(r: Random):
+def after_doing(r: Random) -> Drawn:
     """以后: 我爸爸下班以后常常跑步。 My father often runs after he gets off work."""
     who, first = speaker(r), lexicon.ACTIVITY[r.choice(["起床", "下班", "回家", *MEALS])]
     second = activity(r, "hobby")
@@ -74,7 +74,7 @@ def after_doing(r: Random):
 
 
 @pattern
-def before_doing(r: Random):
+def before_doing(r: Random) -> Drawn:
     """以前: 我睡觉以前总是看书。 I always read before I sleep."""
     who, second = speaker(r), at_home(r)
     first = lexicon.ACTIVITY[r.choice(["睡觉", "吃早饭", "吃晚饭", "上课", "上班"])]
@@ -87,7 +87,7 @@ def before_doing(r: Random):
 
 
 @pattern
-def first_then(r: Random):
+def first_then(r: Random) -> Drawn:
     """先…然后: 今天我要先吃午饭，然后看书。 Today I will have lunch first and then read."""
     who, first, second = someone(r), activity(r, "meal", "chore"), activity(r, "hobby", "rest")
     zh, en = r.choice([("今天", "today"), ("明天", "tomorrow")])
@@ -109,7 +109,7 @@ OCCASIONS = [
 
 
 @pattern
-def as_soon_as(r: Random):
+def as_soon_as(r: Random) -> Drawn:
     """一…就: 他一回家就看电视。 He watches TV as soon as he gets home."""
     who, (zh, en, seconds) = speaker(r), r.choice(OCCASIONS)
     second = lexicon.ACTIVITY[r.choice(seconds)]
@@ -120,7 +120,7 @@ def as_soon_as(r: Random):
 
 
 @pattern
-def at_the_same_time(r: Random):
+def at_the_same_time(r: Random) -> Drawn:
     """一边…一边: 她一边做饭，一边听音乐。 She is listening to music while cooking."""
     who, (main, sideline) = someone(r), main_and_sideline(r)
     return (
@@ -130,7 +130,7 @@ def at_the_same_time(r: Random):
 
 
 @pattern
-def not_only_but_also(r: Random):
+def not_only_but_also(r: Random) -> Drawn:
     """不但…而且: 他不但会唱歌，而且会跳舞。 He can not only sing but also dance."""
     who, (first, second) = someone(r), two_activities(r, "skill")
     return (
@@ -140,7 +140,7 @@ def not_only_but_also(r: Random):
 
 
 @pattern
-def both_people(r: Random):
+def both_people(r: Random) -> Drawn:
     """A 和 B 都: 我和我姐姐都喜欢画画。 My older sister and I both like drawing."""
     who, other, doing = r.choice(SINGLE_PRONOUNS), third(r), activity(r, "hobby")
     if who.zh == other.zh_pronoun:
@@ -153,7 +153,7 @@ def both_people(r: Random):
 
 
 @pattern
-def together_with(r: Random):
+def together_with(r: Random) -> Drawn:
     """和…一起: 我昨天和小王一起打篮球了。 I played basketball with Xiao Wang yesterday."""
     who, other, (where, doing) = someone(r), third(r), done_at(r)
     if who.zh_pronoun[0] == other.zh_pronoun[0] or doing.zh in ("睡觉", "洗澡"):

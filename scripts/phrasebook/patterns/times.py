@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import chinese, english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     clock,
@@ -38,7 +38,7 @@ HOURS = [
 
 
 @pattern
-def gets_up_at(r: Random):
+def gets_up_at(r: Random) -> Drawn:
     """几点 answered: 我每天早上七点半起床。 I get up at half past seven every morning."""
     who = someone(r)
     kind, zh, en, first, last = r.choice(HOURS)
@@ -51,7 +51,7 @@ def gets_up_at(r: Random):
 
 
 @pattern
-def will_at(r: Random):
+def will_at(r: Random) -> Drawn:
     """A future time: 我明天下午三点要开会。 I am going to have a meeting at three ..."""
     who, doing = someone(r), activity(r, "chore", "hobby")
     zh, en, first, last = r.choice(
@@ -69,7 +69,7 @@ def will_at(r: Random):
 
 
 @pattern
-def it_is_now(r: Random):
+def it_is_now(r: Random) -> Drawn:
     """现在: 现在是早上八点半。 It is half past eight in the morning now."""
     zh, en, first, last = r.choice(DAY_PARTS)
     zh_clock, en_clock = clock(r, first, last)
@@ -81,7 +81,7 @@ NEVER_SHUT = ("火车站", "机场", "医院", "酒店", "学校")
 
 
 @pattern
-def opens_at(r: Random):
+def opens_at(r: Random) -> Drawn:
     """Opening hours: 超市早上八点开门。 The supermarket opens at eight o'clock in the morning."""
     where = r.choice([p for p in lexicon.PLACES if "named" in p.tags and p.zh not in NEVER_SHUT])
     zh, en, first, last, zh_verb, verb = r.choice(
@@ -98,7 +98,7 @@ PLANE = ("飞机", "起飞"), ("plane", "takes off")
 
 
 @pattern
-def train_leaves(r: Random):
+def train_leaves(r: Random) -> Drawn:
     """Departures: 去北京的火车下午三点出发。 The train to Beijing leaves at three o'clock ..."""
     city = r.choice(lexicon.CITIES)
     zh, en, first, last = r.choice(DAY_PARTS)
@@ -113,7 +113,7 @@ def train_leaves(r: Random):
 
 
 @pattern
-def today_is(r: Random):
+def today_is(r: Random) -> Drawn:
     """Dates: 今天是五月三号，星期六。 Today is Saturday, May 3."""
     month, day = r.randrange(1, 13), r.randrange(1, 29)
     zh_day, day_name = r.choice(WEEKDAYS)
@@ -125,7 +125,7 @@ def today_is(r: Random):
 
 
 @pattern
-def birthday(r: Random):
+def birthday(r: Random) -> Drawn:
     """生日: 我妈妈的生日是八月二十号。 My mother's birthday is August 20."""
     who, month, day = someone(r), r.randrange(1, 13), r.randrange(1, 29)
     if who.agreement == "they" and who.zh != "你":
@@ -137,7 +137,7 @@ def birthday(r: Random):
 
 
 @pattern
-def came_in_year(r: Random):
+def came_in_year(r: Random) -> Drawn:
     """是…的 with a year: 他是二零一五年来北京的。 He came to Beijing in 2015."""
     who, city, year = someone(r), r.choice(lexicon.CITIES), r.randrange(1990, 2025)
     return (
@@ -147,14 +147,14 @@ def came_in_year(r: Random):
 
 
 @pattern
-def on_weekday(r: Random):
+def on_weekday(r: Random) -> Drawn:
     """Weekdays: 我们星期六要去海边。 We are going to the seaside on Saturday."""
     who, where, (zh, en) = someone(r), place(r, "named", "fun"), r.choice(WEEKDAYS)
     return f"{who.zh}{zh}要去{where.zh}。", f"{who.en} {who.be} going {where.to} on {en}."
 
 
 @pattern
-def lived_years(r: Random):
+def lived_years(r: Random) -> Drawn:
     """了…年: 她在北京住了三年。 She lived in Beijing for three years."""
     who, city, n = someone(r), r.choice(lexicon.CITIES), r.randrange(1, 13)
     years = "one year" if n == 1 else f"{english.number(n)} years"
@@ -173,7 +173,7 @@ DOUBLED = (
 
 
 @pattern
-def hours_long(r: Random):
+def hours_long(r: Random) -> Drawn:
     """Duration: 他昨天看书看了两个小时。 He read for two hours yesterday."""
     who, when, n = someone(r), time(r, "past"), r.randrange(1, 5)
     doing = r.choice([a for a in lexicon.ACTIVITIES if a.zh in DOUBLED])
@@ -185,7 +185,7 @@ def hours_long(r: Random):
 
 
 @pattern
-def every_weekday(r: Random):
+def every_weekday(r: Random) -> Drawn:
     """每个: 他每个星期三打篮球。 He plays basketball every Wednesday."""
     who, doing, (zh, en) = someone(r), activity(r, "hobby", "chore"), r.choice(WEEKDAYS)
     return f"{who.zh}每个{zh}{doing.zh}。", f"{who.en} {who.does(doing.habit)} every {en}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     activity,
     amount,
@@ -18,7 +18,7 @@ from ..phrases import (
 
 
 @pattern
-def want_to(r: Random):
+def want_to(r: Random) -> Drawn:
     """想: 我想踢足球。 I want to play soccer. 不想: don't want to."""
     who, doing = someone(r), activity(r, "hobby", "rest", "meal")
     if r.random() < 0.5:
@@ -27,7 +27,7 @@ def want_to(r: Random):
 
 
 @pattern
-def want_to_eat(r: Random):
+def want_to_eat(r: Random) -> Drawn:
     """想 + verb + amount: 我想喝一杯茶。 I want to drink a cup of tea."""
     who, (what, thing) = someone(r), verb(r, "吃", "喝", "买", "写")
     zh, en = amount(r, thing, 1, 2)
@@ -35,7 +35,7 @@ def want_to_eat(r: Random):
 
 
 @pattern
-def want_to_do_there(r: Random):
+def want_to_do_there(r: Random) -> Drawn:
     """想去 place: 他想去公园散步。 He wants to go to the park to take a walk."""
     who, (where, doing) = someone(r), done_at(r, "goal")
     return (
@@ -45,7 +45,7 @@ def want_to_do_there(r: Random):
 
 
 @pattern
-def plan_to(r: Random):
+def plan_to(r: Random) -> Drawn:
     """打算: 我们打算明年去法国。 We plan to go to France next year."""
     who = someone(r)
     if r.random() < 0.5:
@@ -58,7 +58,7 @@ def plan_to(r: Random):
 
 
 @pattern
-def hope_to(r: Random):
+def hope_to(r: Random) -> Drawn:
     """希望能学会: 她希望明年能学会游泳。 She hopes to learn to swim next year."""
     who, skill = someone(r), activity(r, "skill")
     zh, en = r.choice([("明年", "next year"), ("今年", "this year")])
@@ -69,7 +69,7 @@ def hope_to(r: Random):
 
 
 @pattern
-def like_doing(r: Random):
+def like_doing(r: Random) -> Drawn:
     """喜欢 + verb: 我喜欢踢足球。 I like playing soccer. 不喜欢: don't like."""
     who, doing = someone(r), activity(r, "hobby")
     like = english.gerund(doing.habit)
@@ -79,7 +79,7 @@ def like_doing(r: Random):
 
 
 @pattern
-def like_things(r: Random):
+def like_things(r: Random) -> Drawn:
     """喜欢 + noun: 她喜欢花。 She likes flowers. 很喜欢: ... very much."""
     who, thing = someone(r), noun(r, "food", "drink", "animal", "story")
     if r.random() < 0.5:
@@ -91,7 +91,7 @@ def like_things(r: Random):
 
 
 @pattern
-def dont_forget(r: Random):
+def dont_forget(r: Random) -> Drawn:
     """别忘了: 明天别忘了带你的雨伞。 Don't forget to bring your umbrella tomorrow."""
     thing = noun(r, "lose", "borrow", "puton", "gift")
     when = time(r, "future")
@@ -104,7 +104,7 @@ def dont_forget(r: Random):
 
 
 @pattern
-def lets_go(r: Random):
+def lets_go(r: Random) -> Drawn:
     """吧: 我们明天去公园散步吧。 Let's go to the park to take a walk tomorrow."""
     (where, doing), when = done_at(r, "goal"), time(r, "future")
     if "工作" in doing.zh:
@@ -116,7 +116,7 @@ def lets_go(r: Random):
 
 
 @pattern
-def teach(r: Random):
+def teach(r: Random) -> Drawn:
     """教 with two objects: 我爸爸教我游泳。 My father teaches me to swim."""
     who, other, skill = someone(r), someone(r), activity(r, "skill")
     if who.zh_pronoun[0] == other.zh_pronoun[0]:
@@ -166,7 +166,7 @@ WHEN_ASKED = [
 
 
 @pattern
-def please_do(r: Random):
+def please_do(r: Random) -> Drawn:
     """请: 请明天打扫房间。 Please clean the room tomorrow."""
     doing, when = activity(r, "help"), r.choice(WHEN_ASKED)
     zh, en = when
@@ -174,7 +174,7 @@ def please_do(r: Random):
 
 
 @pattern
-def please_dont(r: Random):
+def please_dont(r: Random) -> Drawn:
     """请不要, 别: 别在图书馆聊天。 Don't chat at the library."""
     where = r.choice([p for p in lexicon.PLACES if p.zh in QUIET_PLACES])
     doing = lexicon.ACTIVITY[r.choice(DISTURBING)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from .. import english, lexicon
-from ..grammar import pattern
+from ..grammar import Drawn, pattern
 from ..phrases import (
     HE,
     SHE,
@@ -30,7 +30,7 @@ def asked(r: Random) -> Subject:
 
 
 @pattern
-def is_it_a_job(r: Random):
+def is_it_a_job(r: Random) -> Drawn:
     """吗 with 是: 你妈妈是医生吗？ Is your mother a doctor?"""
     who = asked(r)
     work = job_of(r, who)
@@ -40,7 +40,7 @@ def is_it_a_job(r: Random):
 
 
 @pattern
-def is_person_adjective(r: Random):
+def is_person_adjective(r: Random) -> Drawn:
     """吗 with an adjective: 你累吗？ Are you tired?"""
     who = asked(r)
     how = trait(r, who)
@@ -48,7 +48,7 @@ def is_person_adjective(r: Random):
 
 
 @pattern
-def is_thing_adjective(r: Random):
+def is_thing_adjective(r: Random) -> Drawn:
     """吗 about a thing: 这本书有趣吗？ Is this book interesting?"""
     thing, how = described(r)
     zh, en = this_or_that(r, thing)
@@ -56,7 +56,7 @@ def is_thing_adjective(r: Random):
 
 
 @pattern
-def do_you_like(r: Random):
+def do_you_like(r: Random) -> Drawn:
     """喜欢…吗: 你喜欢踢足球吗？ Do you like playing soccer?"""
     who, doing = asked(r), activity(r, "hobby", "sport")
     return (
@@ -66,21 +66,21 @@ def do_you_like(r: Random):
 
 
 @pattern
-def do_you_have(r: Random):
+def do_you_have(r: Random) -> Drawn:
     """有…吗: 你有自行车吗？ Do you have a bicycle?"""
     who, thing = asked(r), noun(r, "borrow", "pet", "puton")
     return f"{who.zh}有{thing.zh}吗？", f"{who.do} {who.en} have {thing.one()}?"
 
 
 @pattern
-def did_you_go(r: Random):
+def did_you_go(r: Random) -> Drawn:
     """了吗: 他昨天去公园了吗？ Did he go to the park yesterday?"""
     who, where, when = asked(r), place(r, "named", "fun"), time(r, "past")
     return f"{who.zh}{when.zh}去{where.zh}了吗？", f"did {who.en} go {where.to} {when.en}?"
 
 
 @pattern
-def did_you_yet(r: Random):
+def did_you_yet(r: Random) -> Drawn:
     """…了吗 for what is due: 你吃早饭了吗？ Have you had breakfast yet?"""
     who, doing = asked(r), activity(r, "done", "duty")
     return (
@@ -90,7 +90,7 @@ def did_you_yet(r: Random):
 
 
 @pattern
-def have_you_ever(r: Random):
+def have_you_ever(r: Random) -> Drawn:
     """过…吗: 你去过西安吗？ Have you ever been to Xi'an?"""
     who = asked(r)
     if r.random() < 0.5:
@@ -101,7 +101,7 @@ def have_you_ever(r: Random):
 
 
 @pattern
-def can_you(r: Random):
+def can_you(r: Random) -> Drawn:
     """会…吗: 你会游泳吗？ Can you swim?"""
     who, skill = asked(r), activity(r, "skill")
     return f"{who.zh}会{skill.zh}吗？", f"can {who.en} {skill.habit}?"

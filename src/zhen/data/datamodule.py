@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 # Part of every cache key; raise it when encoding or the table's form changes.
 CACHE_VERSION = 1
+
+# A test part names metrics and files.
+PART = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class TranslationData(L.LightningDataModule):
     Args:
         train: TSV of the pairs to learn from; the vocabulary is learned from them alone.
         val: TSV that chooses the best checkpoint.
-        test: TSV to score, or several by name, each scored apart.
+        test: TSV to score, or several by name, each scored apart. Names are letters, digits, `.`,
+            `_` and `-`.
         languages: what the columns of the TSVs hold, in order.
         source_lang: the language to translate from.
         target_lang: the language to translate into; None is the other one.
@@ -91,10 +96,23 @@ class TranslationData(L.LightningDataModule):
             raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
         if num_workers < 0:
             raise ValueError(f"`num_workers` must be at least 0, but is {num_workers}")
+        # A pair of `max_length` pieces, with its control piece, must fit into a batch.
+        if batch.tokens <= max_length:
+            raise ValueError(
+                f"`batch.tokens` must be above `max_length` ({max_length}), but is {batch.tokens}"
+            )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
         self._files = {"train": train, "val": val}
         self._test_files = {"test": test} if isinstance(test, str) else dict(test)
+        if not self._test_files:
+            raise ValueError("`test` must name at least one file, but is empty")
+        for part in self._test_files:
+            if not PART.fullmatch(part) or part in self._files:
+                raise ValueError(
+                    "a part of `test` must be named with letters, digits, `.`, `_` and `-`, and"
+                    f" neither train nor val, but is {part!r}"
+                )
         self._max_length = max_length
         self._batch = batch
         self._cache_dir = Path(cache_dir)
@@ -121,13 +139,51 @@ class TranslationData(L.LightningDataModule):
         """The pairs of "train", "val" or a test part, read and encoded at the first use."""
         if name not in self._splits:
             tokenizer = self.tokenizer  # first: it may have to read the training pairs
-            corpus = self._corpora.pop(name, None) or self._read(name)
+            corpus = self.read(name)
+            key, file = self._key_and_file(name)
+            log.info("%s: %d pairs from %s", key, len(corpus), file)
             digest = hashlib.sha256()
             for part in (str(CACHE_VERSION), corpus.fingerprint, tokenizer.to_json()):
                 digest.update(part.encode())
             path = self._cache_dir / "pairs" / digest.hexdigest()[:32]
             self._splits[name] = EncodedPairs.cached(corpus, tokenizer, path)
+            del self._corpora[name]
         return self._splits[name]
+
+    def read(self, name: str) -> Corpus:
+        """The sentences of a split not yet encoded.
+
+        Raises:
+            UserError: the file is missing or faulty.
+        """
+        if name not in self._corpora:
+            key, file = self._key_and_file(name)
+            corpus = read_corpus(
+                Path(file),
+                key=key,
+                languages=self._languages,
+                source_lang=self.source_lang,
+                target_lang=self.target_lang,
+            )
+            self._corpora[name] = corpus
+            self.fingerprint[name] = corpus.fingerprint
+        return self._corpora[name]
+
+    def check_positions(self, name: str, max_positions: int) -> None:
+        """Refuse a pair for which a model has too few positions.
+
+        Raises:
+            UserError: names the line.
+        """
+        lengths = self.split(name).lengths.max(axis=1)
+        if name == "train":  # longer ones will be dropped
+            lengths[lengths > self._max_length + 1] = 0
+        for index in (lengths > max_positions).nonzero()[0][:1]:
+            key, file = self._key_and_file(name)
+            raise UserError(
+                f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"
+                f" only {max_positions} positions: shorten it or raise model.max_positions"
+            )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
         pairs = self.split("train")
@@ -176,27 +232,16 @@ class TranslationData(L.LightningDataModule):
             return 0, 1
         return self.trainer.global_rank, self.trainer.world_size
 
-    def _read(self, name: str) -> Corpus:
+    def _key_and_file(self, name: str) -> tuple[str, str]:
         if name in self._files:
-            key, file = f"data.{name}", self._files[name]
-        else:
-            key, file = "data.test", self._test_files[name]
-        corpus = read_corpus(
-            Path(file),
-            key=key,
-            languages=self._languages,
-            source_lang=self.source_lang,
-            target_lang=self.target_lang,
-        )
-        self.fingerprint[name] = corpus.fingerprint
-        log.info("%s: %d pairs from %s", key, len(corpus), file)
-        return corpus
+            return f"data.{name}", self._files[name]
+        return "data.test", self._test_files[name]
 
     def _train_tokenizer(self, options: TokenizerOptions) -> Tokenizer:
         """Learn the vocabulary from the training pairs, or take what an earlier run learned."""
         if options.path is not None:
             return Tokenizer.load(Path(options.path))
-        self._corpora["train"] = corpus = self._read("train")
+        corpus = self.read("train")
         digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
         path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
         if not path.exists():

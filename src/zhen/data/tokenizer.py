@@ -7,6 +7,7 @@ and every control piece does.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
-from zhen.errors import UserError
+from zhen.errors import UserError, one_line
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 CONTROLS = (PAD, BOS, EOS)
@@ -70,13 +71,18 @@ class Tokenizer:
         """Learn the merges from `texts`, or read `options.path` where that is given."""
         if options.path is not None:
             return cls.load(Path(options.path))
+        texts = list(texts)
+        room = options.vocab_size - len(CONTROLS) - len(BYTES)
         learner = Backend(models.BPE())
         learner.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
         learner.train_from_iterator(
             texts,
             trainers.BpeTrainer(
-                vocab_size=options.vocab_size - len(CONTROLS) - len(BYTES),
+                vocab_size=room,
                 min_frequency=options.min_frequency,
+                # Left alone, the library takes every character, even beyond `vocab_size`.
+                initial_alphabet=_most_frequent_characters(texts, room),
+                limit_alphabet=room,
                 show_progress=False,
             ),
         )
@@ -100,7 +106,7 @@ class Tokenizer:
         """Read a tokenizer.json.
 
         Raises:
-            UserError: the file is missing, is no tokenizer, or lacks the control pieces.
+            UserError: the file is missing, or is no tokenizer of this project.
         """
         try:
             return cls.from_json(path.read_text(encoding="utf-8"))
@@ -114,13 +120,16 @@ class Tokenizer:
         """The tokenizer that `to_json` wrote.
 
         Raises:
-            ValueError: the text is no tokenizer, or its control pieces are not where they must be.
+            ValueError: the text is no tokenizer, its control pieces and bytes are not where they
+                must be, or it looks for special tokens in the text.
         """
         try:
             backend = Backend.from_str(text)
         except Exception as error:  # the library raises plain Exception
-            raise ValueError(f"not a tokenizer.json ({error})") from error
-        for position, piece in enumerate(CONTROLS):
+            raise ValueError(f"not a tokenizer.json ({one_line(error)})") from error
+        if backend.get_added_tokens_decoder():
+            raise ValueError("it has special tokens; train a tokenizer with zhen")
+        for position, piece in enumerate((*CONTROLS, *BYTES)):
             if backend.token_to_id(piece) != position:
                 raise ValueError(f"piece {position} must be {piece!r}; train a tokenizer with zhen")
         return cls(backend)
@@ -142,6 +151,18 @@ class Tokenizer:
         real = [[i for i in row if i >= len(CONTROLS)] for row in ids]
         return self._backend.decode_batch(real, skip_special_tokens=False)
 
+    def begins(self, piece: int) -> bool:
+        """Whether a character may begin with this piece; false for a byte inside of one."""
+        return not 0x80 <= piece - len(CONTROLS) < 0xC0
+
     def pieces(self, text: str) -> list[str]:
         """The pieces of one text, to look at."""
         return self._backend.encode(text).tokens
+
+
+def _most_frequent_characters(texts: Iterable[str], count: int) -> list[str]:
+    """At most `count` of them; equally frequent ones by code point, so that the choice is fixed."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        found.update(text)
+    return sorted(found, key=lambda character: (-found[character], character))[:count]

@@ -18,7 +18,8 @@ def generate(
     """Translate a batch of sources (B, S), padded at the end with `model.pad_id`.
 
     Returns:
-        For each sentence its hypotheses, best first: one with greedy search, else `num_beams`.
+        For each sentence its hypotheses, best first: one with greedy search, else `num_beams`, or
+        fewer where no more are possible.
     """
     limits = options.limits((source != model.pad_id).sum(dim=1), model.max_positions)
     if options.num_beams == 1:
@@ -78,6 +79,7 @@ def beam_search(
     Of the 2k best continuations at a step, those that end and are among the best k become
     finished hypotheses; the best k that do not end go on. A sentence is done when it has k
     finished hypotheses and its best beginning, at its present length, ranks below all of them.
+    Beginnings that reach the limit are hypotheses too, ranked with the finished ones.
 
     Args:
         limits: (B,), longest hypothesis of each sentence.
@@ -113,8 +115,7 @@ def beam_search(
         out_of_room = limits[rows] <= length
         done = out_of_room | _nothing_better(finished, rows, scores, length, options)
         for at in out_of_room.nonzero().squeeze(1).tolist():
-            missing = k - len(finished[rows[at]])
-            for beam in range(max(missing, 0)):
+            for beam in (scores[at] != float("-inf")).nonzero().squeeze(1).tolist():
                 score = scores[at, beam].item() / length**options.length_penalty
                 finished[rows[at]].append(Hypothesis(ids[at, beam, 1:].tolist(), score))
         keep = (~done).nonzero().squeeze(1)
@@ -150,7 +151,11 @@ def _collect(
 
 
 def _nothing_better(
-    finished: list[list[Hypothesis]], rows: Tensor, scores: Tensor, length: int, options: DecodeOptions
+    finished: list[list[Hypothesis]],
+    rows: Tensor,
+    scores: Tensor,
+    length: int,
+    options: DecodeOptions,
 ) -> Tensor:
     """(B,), True where k hypotheses are finished and no running one ranks above the worst."""
     k = options.num_beams

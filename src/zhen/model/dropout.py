@@ -29,7 +29,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
-        dropped = round(self.p * LEVELS)
+        dropped = min(round(self.p * LEVELS), LEVELS - 1)
         draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
         return x * keep * (LEVELS / (LEVELS - dropped))

@@ -95,7 +95,7 @@ class WandbLogger(loggers.WandbLogger):
     ) -> None:
         import wandb
 
-        if mode == "online" and not wandb.Api().api_key:
+        if mode == "online" and not wandb.login(prompt=False, verify=False):
             raise UserError(
                 "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`,"
                 " or take logger.wandb.mode=offline"
