@@ -22,7 +22,7 @@ def evaluate(cfg: DictConfig) -> None:
     from zhen.runs.directory import newest_checkpoint
     from zhen.runs.results import print_scores, write_results
     from zhen.training.module import TranslationModule
-    from zhen.translator import Translator
+    from zhen.translator import Translator, pick_device
 
     decode = build(cfg.decode, "decode")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
@@ -44,7 +44,13 @@ def evaluate(cfg: DictConfig) -> None:
     )
     for part in data.test_parts:
         data.check_positions(part, translator.model.max_positions)
-    trainer = L.Trainer(accelerator=cfg.device, devices=1, logger=False, enable_progress_bar=False)
+    device = pick_device(cfg.device)
+    trainer = L.Trainer(
+        accelerator="gpu" if device.type == "cuda" else device.type,
+        devices=1,
+        logger=False,
+        enable_progress_bar=False,
+    )
     module = TranslationModule(translator, decode=decode)
     trainer.test(module, datamodule=data, verbose=False)
     print(f"{checkpoint}: {translator.source_lang} to {translator.target_lang}")

@@ -50,8 +50,8 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "input": (str | None, ""),
     "output": (str | None, ""),
     "device": (
-        Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|gpu|cuda(:\d+)?)$")],
-        "auto, cpu, gpu, cuda, cuda:N or mps",
+        Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
+        "auto, cpu, gpu or mps",
     ),
     "batch.tokens": (Annotated[int, Ge(1)], "an int, at least 1"),
 }

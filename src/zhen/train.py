@@ -39,9 +39,7 @@ def train(cfg: DictConfig) -> float | None:
     schedule = build(cfg.scheduler, "scheduler")
     decode = build(cfg.decode, "decode")
     callbacks = build_all(cfg.callbacks, "callbacks")
-    loggers = [
-        build(node, f"logger.{name}", config=resolve(cfg)) for name, node in cfg.logger.items()
-    ]
+    loggers = build_all(cfg.logger, "logger", config=resolve(cfg))
     trainer = build(cfg.trainer, "trainer", callbacks=callbacks, logger=loggers)
     with torch.device("meta"):  # no memory, no random numbers
         rehearsal = build(cfg.model, "model", vocab_size=1, pad_id=0)
@@ -55,9 +53,7 @@ def train(cfg: DictConfig) -> float | None:
         for split in splits:
             data.split(split)
         tokenizer = data.tokenizer
-        model = build(
-            cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id
-        )
+        model = build(cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id)
         for split in splits:
             data.check_positions(split, model.max_positions)
         parameters = sum(p.numel() for p in model.parameters())
@@ -89,7 +85,7 @@ def train(cfg: DictConfig) -> float | None:
                 "checkpoint": Path(best).name if best else None,
                 "parameters": parameters,
                 "updates": trainer.global_step,
-                "target_tokens_per_second": round(speeds[0] * trainer.world_size) if speeds else None,
+                "target_tokens_per_second": round(sum(speeds) * trainer.world_size) or None,
                 "seconds_training": round(trained, 1),
                 "seconds": round(time.monotonic() - started, 1),
                 "peak_memory_gib": round(peak_memory_gib(), 2),

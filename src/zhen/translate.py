@@ -9,6 +9,7 @@ translated in blocks.
 import io
 import itertools
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ BLOCK = 2048  # lines sorted by length and translated together
 def translate(cfg: DictConfig) -> None:
     """Translate `cfg.input`, or standard input, with `cfg.ckpt` or the newest best checkpoint."""
     from zhen.runs.directory import newest_checkpoint, write_atomic
-    from zhen.translator import Translator
+    from zhen.translator import Translator, pick_device
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     decode = build(cfg.decode, "decode")
@@ -42,30 +43,17 @@ def translate(cfg: DictConfig) -> None:
     lines = decoded(source, name=cfg.input or "standard input")
     done = 0
     while block := list(itertools.islice(lines, 1 if source.isatty() else BLOCK)):
-        for text in translator.translate(block, decode, cfg.batch.tokens, first_line=done + 1):
-            target.write(f"{text}\n".encode())
-        target.flush()
+        texts = translator.translate(block, decode, cfg.batch.tokens, first_line=done + 1)
+        try:
+            target.write("".join(f"{text}\n" for text in texts).encode())
+            target.flush()
+        except BrokenPipeError:  # whoever read the output has left, as `head` does
+            # What is still in the buffer must go somewhere when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
         done += len(block)
     if isinstance(target, io.BytesIO):
         write_atomic(cfg.output, target.getvalue())
-
-
-def pick_device(name: str) -> str:
-    """The device to compute on; "auto" is the GPU if there is one.
-
-    Raises:
-        UserError: this machine has no such device.
-    """
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"device: cannot use {name} here ({reason}); try device=cpu") from error
-    return name
 
 
 def open_input(path: str | None) -> BinaryIO:

@@ -5,11 +5,12 @@ Sentence -> pieces -> decoding -> pieces -> sentence, N lines in and N lines out
 
 import logging
 import re
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -41,7 +42,7 @@ class Translator:
     target_lang: str
 
     @classmethod
-    def load(cls, path: str | Path, device: str | torch.device = "cpu") -> "Translator":
+    def load(cls, path: str | Path, device: torch.device | str = "cpu") -> "Translator":
         """Read a checkpoint. Nothing that the file names is imported or run.
 
         Raises:
@@ -154,15 +155,15 @@ class Translator:
 
         After the last sentence that fits; where none does, before the last whole character.
         """
-        texts = self.tokenizer.decode([[piece] for piece in ids[: room + 1]])
-        cuts = {end: i for i, end in enumerate(accumulate(map(len, texts[:room])), start=1)}
+        # Between whole characters, and a little further: what follows a point tells what it is.
+        begins, last = self.tokenizer.begins, min(room + 4, len(ids))
+        bounds = [i for i in range(last + 1) if i == len(ids) or begins(ids[i])]
+        texts = self.tokenizer.decode([ids[start:end] for start, end in pairwise(bounds)])
+        offsets = accumulate(map(len, texts))
+        cuts = {at: end for at, end in zip(offsets, bounds[1:], strict=True) if end <= room}
         ends = [match.end() for match in SENTENCE_END.finditer("".join(texts))]
-        fitting = [cuts[end] for end in ends if end in cuts]
-        if fitting:
-            return fitting[-1]
-        # A character outside the vocabulary is up to four bytes, each of them a piece.
-        whole = [i for i in range(max(room - 3, 1), room + 1) if self.tokenizer.begins(ids[i])]
-        return whole[-1] if whole else room
+        fitting = [cuts[at] for at in ends if at in cuts]
+        return max(fitting or cuts.values(), default=room)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -172,16 +173,37 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         UserError: the file is missing, truncated, or holds anything else.
     """
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        file = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"ckpt: {path} does not exist; give a checkpoint's path") from None
     except OSError as error:
         raise UserError(f"ckpt: cannot read {path}: {error.strerror}") from error
-    except Exception as error:  # torch raises whatever its unpickler meets
-        kind = "is damaged" if zipfile.is_zipfile(path) else "is truncated or no checkpoint"
-        raise UserError(
-            f"ckpt: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
-        ) from error
+    with file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a strange pickle, which is refused anyway
+        try:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception as error:  # whatever the unpickler meets; OSError for a truncated file
+            kind = "is damaged" if zipfile.is_zipfile(path) else "is truncated or no checkpoint"
+            raise UserError(
+                f"ckpt: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
+            ) from error
     if not isinstance(content, dict):
         raise UserError(f"ckpt: {path} holds a {type(content).__name__}, not a checkpoint")
     return content
+
+
+def pick_device(name: str) -> torch.device:
+    """The device called auto, cpu, gpu or mps; "auto" is the GPU if there is one.
+
+    Raises:
+        UserError: this machine has no such device.
+    """
+    if name == "auto":
+        name = "gpu" if torch.cuda.is_available() else "cpu"
+    device = torch.device("cuda" if name == "gpu" else name)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device: there is no {name} here ({reason}); try device=cpu") from error
+    return device

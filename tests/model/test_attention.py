@@ -6,8 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
-
 from tests.model.reference import (
     assert_close,
     assert_same_gradients,
@@ -15,6 +13,8 @@ from tests.model.reference import (
     copy_weights,
     scatter,
 )
+from torch import Tensor, nn
+
 from zhen.model import MultiHeadAttention, attention
 from zhen.model.attention import fused_attention
 

@@ -77,5 +77,5 @@ def test_longer_than_the_positions(length: int, offset: int) -> None:
 
 
 def test_an_odd_width() -> None:
-    with pytest.raises(ValueError, match="`d_model` must be even .* but is 7"):
+    with pytest.raises(ValueError, match=r"`d_model` must be even .* but is 7"):
         make(d_model=7)

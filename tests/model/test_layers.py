@@ -2,9 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
-
 from tests.model.reference import (
     assert_close,
     assert_same_gradients,
@@ -13,6 +10,9 @@ from tests.model.reference import (
     encoder_layer_pairs,
     scatter,
 )
+from torch import nn
+from torch.nn import functional as F
+
 from zhen.model import AddNorm, DecoderLayer, EncoderLayer, FeedForward
 
 D, H, FF, B, S, T = 12, 3, 20, 2, 5, 4

@@ -178,7 +178,9 @@ class TranslationData(L.LightningDataModule):
         lengths = self.split(name).lengths.max(axis=1)
         if name == "train":  # longer ones will be dropped
             lengths[lengths > self._max_length + 1] = 0
-        for index in (lengths > max_positions).nonzero()[0][:1]:
+        too_long = (lengths > max_positions).nonzero()[0]
+        if len(too_long):
+            index = too_long[0]
             key, file = self._key_and_file(name)
             raise UserError(
                 f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"

@@ -130,16 +130,16 @@ def pad(rows: Sequence[NDArray[np.int64] | Sequence[int]], pad_id: int) -> Tenso
 
 
 class _Ragged:
-    """A column of lists as one flat array and the places where each list ends."""
+    """A column of lists, read where it lies in the mapped file; only the lengths are copied."""
 
     def __init__(self, table: Dataset, name: str) -> None:
         chunks = table.data.column(name).chunks
-        self._values = np.concatenate([chunk.flatten().to_numpy() for chunk in chunks])
-        self.lengths = np.concatenate(
-            [np.diff(chunk.offsets.to_numpy()) for chunk in chunks]
-        ).astype(np.int64)
-        self._ends = np.cumsum(self.lengths)
+        self._first = np.cumsum([0, *(len(chunk) for chunk in chunks)])  # row of each chunk
+        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
+        self._values = [chunk.values.to_numpy() for chunk in chunks]
+        self.lengths = np.concatenate([np.diff(each) for each in self._offsets]).astype(np.int64)
 
     def __getitem__(self, i: int) -> NDArray[np.int32]:
-        end = self._ends[i]
-        return self._values[end - self.lengths[i] : end]
+        chunk = np.searchsorted(self._first, i, side="right") - 1
+        start, end = self._offsets[chunk][i - self._first[chunk] :][:2]
+        return self._values[chunk][start:end]

@@ -45,8 +45,9 @@ def numbers(found: Evaluation) -> dict[str, Any]:
         "sentences": len(found.sources),
         "bleu": found.scores.bleu,
         "chrf": found.scores.chrf,
-        "loss": found.loss,
-        "nll": found.nll,
+        # JSON has neither infinity nor NaN.
+        "loss": found.loss if math.isfinite(found.loss) else None,
+        "nll": found.nll if math.isfinite(found.nll) else None,
         "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
         "bleu_signature": found.scores.bleu_signature,
         "chrf_signature": found.scores.chrf_signature,

@@ -10,7 +10,7 @@ from lightning.pytorch import loggers
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from zhen.errors import UserError
+from zhen.errors import UserError, one_line
 from zhen.runs.directory import write_atomic
 
 
@@ -79,7 +79,7 @@ class WandbLogger(loggers.WandbLogger):
             it was started with.
 
     Raises:
-        UserError: `mode` is "online" and there is no key.
+        UserError: `mode` is "online" and there is no key, or none of the right form.
     """
 
     def __init__(
@@ -95,11 +95,16 @@ class WandbLogger(loggers.WandbLogger):
     ) -> None:
         import wandb
 
-        if mode == "online" and not wandb.login(prompt=False, verify=False):
-            raise UserError(
-                "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`,"
-                " or take logger.wandb.mode=offline"
-            )
+        if mode == "online":
+            try:
+                has_key = wandb.login(prompt=False, verify=False)
+            except wandb.Error as error:
+                raise UserError(f"logger.wandb.mode=online: {one_line(error)}") from error
+            if not has_key:
+                raise UserError(
+                    "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`,"
+                    " or take logger.wandb.mode=offline"
+                )
         super().__init__(
             mode=mode,
             project=project,

@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from zhen.errors import UserError
+
 
 class Schedule(Protocol):
     """The share of the peak learning rate for update 1, 2, ... of `total`."""
@@ -62,11 +64,16 @@ class _Decay(Constant):
             raise ValueError(f"`min_ratio` must be from 0 to 1, but is {self.min_ratio}")
 
     def progress(self, update: int, total: int | None) -> float:
-        """0 at the end of the warm-up, 1 at the last update."""
+        """0 at the end of the warm-up, 1 at the last update.
+
+        Raises:
+            UserError: the run has no last update.
+        """
         total = self.total_updates or total
         if total is None:
-            raise ValueError(
-                "a run without an end needs `total_updates`; or set trainer.max_steps or max_epochs"
+            raise UserError(
+                "a run that only the clock ends needs scheduler.total_updates; or set"
+                " trainer.max_steps or trainer.max_epochs"
             )
         span = max(1, total - self.warmup_updates)
         return min(1.0, max(0, update - self.warmup_updates) / span)
@@ -77,9 +84,10 @@ class Linear(_Decay):
     """Warm-up, then a straight line to `min_ratio` at `total_updates` (None: the run's last)."""
 
     def __call__(self, update: int, total: int | None) -> float:
+        progress = self.progress(update, total)
         if update < self.warmup_updates:
             return super().__call__(update, total)
-        return 1 - (1 - self.min_ratio) * self.progress(update, total)
+        return 1 - (1 - self.min_ratio) * progress
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,8 @@ class Cosine(_Decay):
     """Warm-up, then half a cosine to `min_ratio` (Loshchilov and Hutter 2017, no restarts)."""
 
     def __call__(self, update: int, total: int | None) -> float:
+        progress = self.progress(update, total)
         if update < self.warmup_updates:
             return super().__call__(update, total)
-        cosine = (1 + math.cos(math.pi * self.progress(update, total))) / 2
+        cosine = (1 + math.cos(math.pi * progress)) / 2
         return self.min_ratio + (1 - self.min_ratio) * cosine

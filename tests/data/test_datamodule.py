@@ -1,0 +1,181 @@
+"""The data module: its checks, its cache keys, its loaders."""
+
+import logging
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.conftest import Maker
+from zhen.data import BatchOptions, TokenizerOptions
+from zhen.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"languages": ["zh"]}, "`languages` must be two different languages, but is ['zh']"),
+        ({"languages": ["zh", "zh"]}, "`languages` must be two different languages, but is"),
+        ({"source_lang": "de"}, "`source_lang` must be one of ['zh', 'en'], but is 'de'"),
+        ({"target_lang": "zh"}, "`target_lang` must be 'en', but is 'zh'"),
+        ({"max_length": 0}, "`max_length` must be at least 1, but is 0"),
+        ({"num_workers": -1}, "`num_workers` must be at least 0, but is -1"),
+        ({"max_length": 256}, "`batch.tokens` must be above `max_length` (256), but is 256"),
+        ({"test": {}}, "`test` must name at least one file, but is empty"),
+        ({"test": {"a/b": "x"}}, "a part of `test` must be named with letters, digits, `.`, `_`"),
+        ({"test": {"train": "x"}}, "neither train nor val, but is 'train'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_refuses(make_data: Maker, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        make_data(**changes)
+    assert message in str(refused.value)
+
+
+def test_batch_options_refuse_less_than_one_token() -> None:
+    with pytest.raises(ValueError, match="`eval_tokens` must be at least 1, but is 0"):
+        BatchOptions(tokens=1, eval_tokens=0)
+
+
+def test_direction_is_data(make_data: Maker) -> None:
+    forth, back = make_data(), make_data(source_lang="en")
+    assert (forth.source_lang, forth.target_lang) == ("zh", "en")
+    assert (back.source_lang, back.target_lang) == ("en", "zh")
+    assert back.split("val").sources == forth.split("val").targets
+    assert back.split("val").targets == forth.split("val").sources
+
+
+def cached(folder: Path) -> set[str]:
+    return set(os.listdir(folder / "pairs"))
+
+
+def test_same_inputs_same_cache_and_any_change_another(
+    make_data: Maker, tsv: dict[str, Path], tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+
+    def new(**changes: Any) -> int:
+        """Directories that encoding the validation split adds."""
+        before = cached(cache) if cache.exists() else set()
+        make_data(**changes).split("val")
+        return len(cached(cache) - before)
+
+    assert new() == 1
+    assert new() == 0
+    assert new(seed=5, batch=BatchOptions(tokens=99, eval_tokens=99), max_length=9) == 0
+    copy = tmp_path / "elsewhere.tsv"
+    copy.write_bytes(tsv["val"].read_bytes().replace(b"\n", b"\r\n"))
+    assert new(val=str(copy)) == 0  # the pairs count, not the name or the line ends
+    copy.write_bytes(tsv["val"].read_bytes().replace(b"tea", b"Tea", 1))
+    assert new(val=str(copy)) == 1
+    assert new(source_lang="en") == 1
+    assert new(tokenizer=TokenizerOptions(vocab_size=320)) == 1
+    assert new(tokenizer=TokenizerOptions(vocab_size=400, min_frequency=9)) == 1
+
+
+def test_vocabulary_is_learned_from_train_alone_and_once(
+    make_data: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_data().tokenizer
+    odd = tmp_path / "odd.tsv"
+    odd.write_text("龘龘龘龘\tzzzz zzzz\n", encoding="utf-8")
+    monkeypatch.delattr("zhen.data.tokenizer.trainers")  # nothing is trained a second time
+    second = make_data(val=str(odd), test=str(odd)).tokenizer
+    assert second.to_json() == first.to_json()
+
+
+def test_tokenizer_can_be_a_file_or_ready_made(make_data: Maker, tmp_path: Path) -> None:
+    made = make_data().tokenizer
+    path = tmp_path / "tokenizer.json"
+    path.write_text(made.to_json(), encoding="utf-8")
+    from_file = make_data(tokenizer=TokenizerOptions(path=str(path)))
+    assert from_file.tokenizer.to_json() == made.to_json()
+    assert make_data(tokenizer=made).tokenizer is made
+
+
+def test_faulty_file_is_named_by_its_key(make_data: Maker, tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.tsv")
+    for split, key in (("train", "data.train"), ("val", "data.val"), ("part", "data.test")):
+        data = make_data(**({split: missing} if split != "part" else {"test": {"part": missing}}))
+        with pytest.raises(UserError, match=f"^{key}: {missing} does not exist"):
+            data.read(split)
+
+
+def test_every_split_read_has_its_fingerprint(make_data: Maker, tsv: dict[str, Path]) -> None:
+    data = make_data(test={"easy": str(tsv["test"]), "hard": str(tsv["val"])})
+    assert data.test_parts == ["easy", "hard"]
+    for name in ("train", "val", "easy", "hard"):
+        data.split(name)
+    assert list(data.fingerprint) == ["train", "val", "easy", "hard"]
+    assert data.fingerprint["hard"] == data.fingerprint["val"] != data.fingerprint["easy"]
+
+
+def test_long_training_pairs_are_dropped_and_counted(
+    make_data: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    lengths = make_data().split("train").lengths.max(axis=1)
+    limit = int(lengths.min()) - 1  # without the control piece
+    data = make_data(max_length=limit)
+    kept = (lengths == limit + 1).sum()
+    assert 0 < kept < 100
+    with caplog.at_level(logging.WARNING, "zhen"):
+        batches = list(data.train_dataloader())
+    assert sum(len(batch.indices) for batch in batches) == kept
+    assert max(max(b.labels.size(1), b.source.size(1)) for b in batches) == limit + 1
+    assert caplog.messages == [
+        f"data.train: {100 - kept} of 100 pairs are longer than data.max_length={limit} pieces:"
+        " dropped"
+    ]
+    with pytest.raises(UserError, match=r"^`data.max_length`: no training pair has at most 1 piec"):
+        make_data(max_length=1).train_dataloader()
+
+
+def test_a_pair_too_long_for_the_model_is_named(make_data: Maker, tsv: dict[str, Path]) -> None:
+    data = make_data()
+    longest = data.split("val").lengths.max(axis=1)
+    line, size = int((longest == longest.max()).nonzero()[0][0]) + 1, longest.max()
+    data.check_positions("val", size)
+    with pytest.raises(UserError) as refused:
+        data.check_positions("val", size - 1)
+    assert str(refused.value) == (
+        f"data.val: {tsv['val']}:{line}: a sentence has {size} pieces, but the model only"
+        f" {size - 1} positions: shorten it or raise model.max_positions"
+    )
+    limit = int(data.split("train").lengths.max(axis=1).min()) - 1
+    make_data(max_length=limit).check_positions("train", limit + 1)  # longer ones are dropped
+
+
+def test_evaluation_takes_every_pair_once_however_long(
+    make_data: Maker, tsv: dict[str, Path]
+) -> None:
+    tight = BatchOptions(tokens=256, eval_tokens=1)
+    data = make_data(batch=tight, test={"a": str(tsv["test"]), "b": str(tsv["val"])})
+    (first, second), third = data.test_dataloader(), data.val_dataloader()
+    for loader in (first, second, third):
+        assert sorted(i for batch in loader for i in batch.indices) == list(range(10))
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_ranks_divide_training_and_evaluation(make_data: Maker, world_size: int) -> None:
+    train: list[int] = []
+    val: list[int] = []
+    counts = set()
+    for rank in range(world_size):
+        data = make_data(batch=BatchOptions(tokens=64, eval_tokens=32))
+        data.trainer = SimpleNamespace(global_rank=rank, world_size=world_size)
+        loader = data.train_dataloader()
+        counts.add(len(loader))
+        train += [i for batch in loader for i in batch.indices]
+        val += [i for batch in data.val_dataloader() for i in batch.indices]
+    assert sorted(train) == list(range(100)) and len(counts) == 1
+    assert sorted(val) == list(range(10))
+
+
+def test_worker_processes_give_the_same_batches(make_data: Maker) -> None:
+    alone, helped = make_data(), make_data(num_workers=1)
+    assert [b.indices for b in alone.train_dataloader()] == [
+        b.indices for b in helped.train_dataloader()
+    ]

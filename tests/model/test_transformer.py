@@ -1,0 +1,323 @@
+"""The whole model: equal to torch.nn.Transformer, blind to padding and future, cached = full."""
+
+import ast
+import copy
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.model.reference import (
+    assert_close,
+    assert_same_gradients,
+    copy_weights,
+    scatter,
+    transformer_pairs,
+)
+from torch import Tensor, nn
+
+import zhen
+from zhen.model import Transformer
+
+PAD, V, D, H, FF = 0, 17, 12, 3, 20
+SOURCES = Path(zhen.__file__).parent
+MODELS = pytest.mark.parametrize("norm", ["pre", "post"])
+
+
+def make(norm: str = "post", dtype: torch.dtype = torch.float64, **changes) -> Transformer:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": V, "d_model": D, "num_heads": H, "d_ff": FF, "max_positions": 32}
+    layers = {"num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0}
+    model = Transformer(**(sizes | layers | {"norm": norm} | changes))
+    scatter(model)
+    return model.to(dtype)
+
+
+MADE = {norm: make(norm) for norm in ("pre", "post")}
+
+
+def sentences(most: int = 7) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(1, V - 1), min_size=1, max_size=most)
+
+
+def batch(*rows: list[int]) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+
+
+SOURCE = batch([3, 4, 5, 6, 2], [7, 8, 2])
+TARGET = batch([1, 9, 10, 11], [1, 12])
+NOTHING = SOURCE * torch.tensor([[1], [0]])  # the second source is padding alone
+
+
+def make_theirs(norm: str) -> nn.Transformer:
+    """Its stacks by hand: nn.Transformer alone would add a last norm after post-norm too."""
+    kwargs = {"dropout": 0.0, "batch_first": True, "norm_first": norm == "pre"}
+    last = [nn.LayerNorm(D) if norm == "pre" else None for _ in range(2)]
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(D, H, FF, **kwargs), 2, last[0], enable_nested_tensor=False
+    )
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(D, H, FF, **kwargs), 2, last[1])
+    return nn.Transformer(
+        D, H, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+    ).double()
+
+
+@MODELS
+def test_equals_torch(norm: str) -> None:
+    ours, theirs = make(norm), make_theirs(norm)
+    copy_weights(transformer_pairs(ours, theirs))
+    padding = SOURCE == PAD
+    future = ~torch.ones(TARGET.size(1), TARGET.size(1), dtype=torch.bool).tril()
+    positions = torch.tensor(
+        [
+            [(math.cos if i % 2 else math.sin)(t / 10000 ** (i // 2 * 2 / D)) for i in range(D)]
+            for t in range(8)
+        ],
+        dtype=torch.float64,
+    )
+    matrix = ours.embedding.pieces.weight.detach().clone().requires_grad_()
+
+    def embed(ids: Tensor) -> Tensor:
+        return matrix[ids] * math.sqrt(D) + positions[: ids.size(1)]
+
+    theirs_out = theirs(
+        embed(SOURCE),
+        embed(TARGET),
+        tgt_mask=future,
+        src_key_padding_mask=padding,
+        memory_key_padding_mask=padding,
+    )
+    ours_hidden = ours.hidden(SOURCE, TARGET)
+    # Our table of positions is float32; everything else is float64.
+    assert_close(ours_hidden, theirs_out, 1e-6)
+    ours.embedding.positions = positions
+    logits = ours(SOURCE, TARGET)
+    theirs_logits = theirs_out @ matrix.T
+    assert_close(logits, theirs_logits, 1e-10)
+    above = torch.randn_like(logits)
+    logits.backward(above)
+    theirs_logits.backward(above)
+    assert_close(ours.embedding.pieces.weight.grad, matrix.grad, 1e-10)
+    assert_same_gradients(transformer_pairs(ours, theirs), 1e-10)
+
+
+@pytest.mark.parametrize("norm", MADE)
+@given(sentences(), sentences(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_later_pieces_never_change_earlier_outputs(
+    norm: str, source: list[int], target: list[int], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(target)))
+    rest = data.draw(sentences())
+    model, ids = MADE[norm], batch(source)
+    expected = model(ids, batch(target))[:, :at]
+    assert_close(model(ids, batch(target[:at] + rest))[:, :at], expected, 1e-12)
+
+
+@pytest.mark.parametrize("norm", MADE)
+@given(st.lists(st.tuples(sentences(), sentences()), min_size=2, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_padding_and_neighbours_never_change_real_positions(
+    norm: str, pairs: list[tuple[list[int], list[int]]]
+) -> None:
+    model = MADE[norm]
+    together = model(batch(*(s for s, _ in pairs)), batch(*(t for _, t in pairs)))
+    for row, (source, target) in zip(together, pairs, strict=True):
+        alone = model(batch(source), batch(target))[0]
+        assert_close(row[: len(target)], alone, 1e-12)
+
+
+@MODELS
+def test_an_empty_source_stays_finite_and_disturbs_no_other(norm: str) -> None:
+    gradients = []
+    for source in (NOTHING, NOTHING[:1]):
+        model = make(norm)
+        output = model(source, TARGET[: len(source)])
+        assert output.isfinite().all()
+        output[0].sum().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+        first = output[0].detach()
+    assert_close(model(NOTHING, TARGET)[0], first, 1e-12)
+    for one, other in zip(*gradients, strict=True):
+        assert one.isfinite().all()
+        assert_close(one, other, 1e-10)
+    model(NOTHING, TARGET).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@MODELS
+def test_low_precision_stays_finite(norm: str, dtype: torch.dtype) -> None:
+    model = make(norm, dtype)
+    output = model(NOTHING, TARGET)
+    assert output.dtype == dtype
+    output.float().logsumexp(-1).sum().backward()
+    assert output.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@MODELS
+def test_autocast_is_close_to_float32(norm: str) -> None:
+    model = make(norm, torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = model(SOURCE, TARGET)
+    torch.testing.assert_close(low.float(), model(SOURCE, TARGET), atol=0.15, rtol=0.1)
+
+
+@pytest.mark.parametrize("norm", MADE)
+@given(st.lists(sentences(), min_size=1, max_size=3), sentences(8))
+@settings(max_examples=40, deadline=None)
+def test_cached_steps_equal_the_full_pass(
+    norm: str, sources: list[list[int]], target: list[int]
+) -> None:
+    model, source = MADE[norm], batch(*sources)
+    rows = torch.tensor([target] * len(sources))
+    full = model(source, rows)
+    cache = model.start(source)
+    for t in range(len(target)):
+        assert_close(model.step(rows[:, t], cache), full[:, t], 1e-10)
+    assert cache.length == len(target)
+
+
+@torch.no_grad()
+def test_cached_steps_equal_the_full_pass_in_float32() -> None:
+    model = make(dtype=torch.float32)
+    full, cache = model(SOURCE, TARGET), model.start(SOURCE)
+    for t in range(TARGET.size(1)):
+        assert_close(model.step(TARGET[:, t], cache), full[:, t], 1e-5)
+
+
+@MODELS
+def test_a_cache_whose_rows_are_selected(norm: str) -> None:
+    """Beams multiply, swap places and leave; what stays is what the full pass computes."""
+    model, cache = MADE[norm], MADE[norm].start(SOURCE)
+    model.step(torch.tensor([1, 1]), cache)
+    cache.select(torch.tensor([1, 0, 1]))
+    model.step(torch.tensor([5, 6, 7]), cache)
+    cache.select(torch.tensor([2, 1]))
+    found = model.step(torch.tensor([8, 9]), cache)
+    expected = model(SOURCE[[1, 0]], torch.tensor([[1, 7, 8], [1, 6, 9]]))[:, -1]
+    assert_close(found, expected, 1e-10)
+
+
+def test_tied_embeddings_are_one_matrix() -> None:
+    tied, untied = make(), make(tie_embeddings=False)
+
+    def size(model: Transformer) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    assert size(untied) - size(tied) == V * D
+    tied.load_state_dict(copy.deepcopy(tied.state_dict()))
+    for model in (tied, copy.deepcopy(tied), make(dtype=torch.bfloat16)):
+        assert model.output.weight is model.embedding.pieces.weight
+        with torch.no_grad():
+            model.embedding.pieces.weight[3] += 1
+        assert torch.equal(model.output.weight[3], model.embedding.pieces.weight[3])
+    assert untied.output.weight is not untied.embedding.pieces.weight
+    assert not torch.equal(untied.output.weight, untied.embedding.pieces.weight)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"norm": "pre"}, {"tie_embeddings": False, "activation": "gelu"}, {"pad_id": 3}],
+)
+def test_config_and_weights_rebuild_the_model(changes: dict) -> None:
+    model = make(**changes)
+    again = Transformer(**model.config).double()
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(SOURCE, TARGET), model(SOURCE, TARGET))
+    assert all(isinstance(value, int | float | str | bool) for value in model.config.values())
+
+
+def test_the_pad_piece_is_an_argument() -> None:
+    model = make(pad_id=5)
+    real = torch.tensor([[3, 4, 6]])
+    padded = torch.tensor([[3, 4, 6, 5, 5]])
+    assert_close(model(padded, TARGET[:1]), model(real, TARGET[:1]), 1e-12)
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    one, other = make().state_dict(), make().state_dict()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    model = make(dropout=0.3)
+    assert not torch.equal(model.train()(SOURCE, TARGET), model(SOURCE, TARGET))
+    assert torch.equal(model.eval()(SOURCE, TARGET), make()(SOURCE, TARGET))
+
+
+@pytest.mark.parametrize(
+    ("changes", "millions"),
+    [({}, 65), ({"d_model": 1024, "num_heads": 16, "d_ff": 4096}, 213)],
+    ids=["base", "big"],
+)
+def test_the_paper_s_sizes(changes: dict, millions: int) -> None:
+    """Table 3, with the vocabulary of section 5.1."""
+    with torch.device("meta"):
+        model = Transformer(vocab_size=37_000, **changes)
+    found = sum(parameter.numel() for parameter in model.parameters())
+    assert found / 1e6 == pytest.approx(millions, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 0}, "`vocab_size` must be at least 1, but is 0"),
+        ({"num_encoder_layers": 0}, "`num_encoder_layers` must be at least 1, but is 0"),
+        ({"max_positions": -1}, "`max_positions` must be at least 1, but is -1"),
+        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0"),
+        ({"dropout": float("nan")}, "`dropout` must be at least 0 and below 1, but is nan"),
+        ({"d_model": 256, "num_heads": 3}, "`num_heads` must divide `d_model` (256), but is 3"),
+        ({"norm": "both"}, "`norm` must be pre or post, but is 'both'"),
+    ],
+)
+def test_what_the_constructor_refuses(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        make(**changes)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_more_pieces_than_positions(side: str) -> None:
+    ids = {"source": SOURCE[:1], "target": TARGET[:1]} | {side: torch.ones(1, 33).long()}
+    with pytest.raises(ValueError, match=r"33 pieces is longer than `max_positions` \(32\)"):
+        make()(**ids)
+
+
+def trees(folder: Path) -> list[tuple[Path, ast.AST]]:
+    found = [(path, ast.parse(path.read_text("utf-8"))) for path in sorted(folder.rglob("*.py"))]
+    assert found
+    return found
+
+
+def test_the_model_is_built_from_standard_layers_alone() -> None:
+    for path, tree in trees(SOURCES):
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("nn"):
+                names = [node.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch.nn"):
+                names = [alias.name for alias in node.names]
+            for name in names:
+                ready_made = name.startswith("Transformer") or name == "MultiheadAttention"
+                assert not ready_made, f"{path}:{node.lineno} uses torch.nn.{name}"
+
+
+def test_the_model_imports_torch_alone() -> None:
+    for path, tree in trees(SOURCES / "model"):
+        for node in ast.walk(tree):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            for module in modules:
+                root = module.split(".")[0]
+                fine = root == "torch" or root in sys.stdlib_module_names
+                assert fine or module.startswith("zhen.model"), f"{path}: imports {module}"
