@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from tests.conftest import Maker
+
 from zhen.data import BatchOptions, TokenizerOptions
 from zhen.errors import UserError
 

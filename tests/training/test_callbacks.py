@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 from lightning.pytorch.callbacks import Timer
-
 from tests.conftest import Maker
+
 from zhen.training.callbacks import Progress, Samples
 
 

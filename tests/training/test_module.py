@@ -8,8 +8,8 @@ import lightning as L
 import pytest
 import torch
 from lightning.pytorch.loggers.logger import DummyLogger
-
 from tests.conftest import Maker
+
 from zhen.data import BatchOptions
 from zhen.decoding import DecodeOptions
 from zhen.model import Transformer

@@ -180,12 +180,13 @@ class Transformer(nn.Module):
     def start(self, source: Tensor) -> DecoderCache:
         """Encode ids (B, S) and make an empty cache to decode from."""
         memory, memory_mask = self.encode(source)
-        return DecoderCache([layer.start(memory) for layer in self.decoder], memory_mask)
+        layers = [layer.start(memory) for layer in self.decoder]  # type: ignore[operator]
+        return DecoderCache(layers, memory_mask)
 
     def step(self, last: Tensor, cache: DecoderCache) -> Tensor:
         """Decode one position: logits (B, V) of the piece after `last` (B,), growing `cache`."""
         x = self.embedding(last.unsqueeze(1), offset=cache.length)  # (B, 1, D)
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
-            x = layer.step(x, layer_cache, cache.memory_mask)
+            x = layer.step(x, layer_cache, cache.memory_mask)  # type: ignore[operator]
         cache.length += 1
         return self.logits(self.decoder_norm(x[:, 0]))

@@ -92,7 +92,7 @@ class Progress(L.Callback):
         return self._tokens / max(self._training_seconds, 1e-9)
 
     def _share_done(self, trainer: L.Trainer, seconds: float) -> float:
-        """From 0 to 1, by updates or by the clock, whichever ends first; 0 where there is no end."""
+        """From 0 to 1, by updates or by the clock, whichever ends first."""
         total = trainer.estimated_stepping_batches - self._first_update
         by_updates = (trainer.global_step - self._first_update) / total  # 0 of infinity is 0
         timers = [c for c in trainer.callbacks if isinstance(c, Timer)]  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ from typing import Any
 import lightning as L
 import torch
 import torch.distributed as dist
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torchmetrics import SumMetric
 
@@ -16,6 +17,8 @@ from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.schedule import Constant, Schedule
 from zhen.training.scores import Scores, score
 from zhen.translator import Translator
+
+AT_PEAK = Constant(warmup_updates=0)
 
 MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
@@ -94,7 +97,7 @@ class TranslationModule(L.LightningModule):
         *,
         decode: DecodeOptions,
         optimizer: MakeOptimizer = torch.optim.Adam,
-        schedule: Schedule = Constant(0),
+        schedule: Schedule = AT_PEAK,
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
@@ -109,7 +112,7 @@ class TranslationModule(L.LightningModule):
         self.validation: Evaluation | None = None
         self.tests: dict[str, Evaluation] = {}
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self._make_optimizer(parameter_groups(self.model))
         total = self.trainer.estimated_stepping_batches
         last = int(total) if total != float("inf") else None
@@ -147,7 +150,7 @@ class TranslationModule(L.LightningModule):
 
     @property
     def _data(self) -> TranslationData:
-        return self.trainer.datamodule  # type: ignore[attr-defined, no-any-return]
+        return self.trainer.datamodule  # type: ignore[attr-defined]
 
     def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
         if split not in self._totals:
