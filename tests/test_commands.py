@@ -6,11 +6,14 @@ import os
 import resource
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+from zhen.config import run_command
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +28,8 @@ class Place:
         (folder / "home").mkdir()
         self.paths = [f"paths.runs={self.runs}", f"paths.cache={folder / 'cache'}"]
         self.data = ["debug=fast", "data=files", *(f"data.{n}={p}" for n, p in tsv.items())]
+        # What the tests lean on, however the defaults may change.
+        self.data += ["optimizer.lr=0.002", "scheduler=inverse_sqrt", "scheduler.warmup_updates=10"]
         outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
         self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
@@ -167,7 +172,8 @@ def test_log_metrics_and_provenance(run_dir: Path, first: Done, tsv: dict[str, P
     with (run_dir / "metrics.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     rates = [float(row["train/lr"]) for row in rows if row["train/lr"]]
-    assert rates == pytest.approx([2e-3 * update / 400 for update in range(1, 21)], rel=1e-5)
+    wanted = [0.002 * min(update / 10, (10 / update) ** 0.5) for update in range(1, 21)]
+    assert rates == pytest.approx(wanted, rel=1e-5)
     (validation,) = [row for row in rows if row["val/bleu"]]
     assert float(validation["val/perplexity"]) > 1
     about = json.loads((run_dir / "provenance.json").read_text(encoding="utf-8"))
@@ -200,37 +206,97 @@ def test_same_seed_same_weights_and_another_seed_others(place: Place, run_dir: P
 
 
 BAD = [
-    (
-        ["model.num_heads=3"],
-        "`model`: `num_heads` must divide `d_model` (32), but is 3; try one of [1, 2, 4, 8, 16, 32]",
-    ),
-    (["optimizer.lr=abc"], "`optimizer.lr` must be a float, but is 'abc'"),
-    (["optimizer.lr=-1"], "`optimizer`: Invalid learning rate: -1"),
-    (["trainer.max_epochs=-5"], "`trainer`: `max_epochs` must be a non-negative integer or -1. "),
-    (["data.val=none.tsv"], "data.val: none.tsv does not exist; give the path of a TSV of pairs"),
-    (["data.test=empty.tsv"], "data.test: empty.tsv has no pairs; write one pair a line, separate"),
-    (["data.batch.tokens=9"], "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
-    (["paths.runs=empty.tsv/x"], "cannot make the run directory {folder}/empty.tsv/x/tiny/"),
-    (
-        ["logger=default", "logger.wandb.mode=online"],
-        "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`, or take"
-        " logger.wandb.mode=offline",
-    ),
+    ("model.num_heads=3", "`model`: `num_heads` must divide `d_model` (32), but is 3; try one of "),
+    ("optimizer.lr=abc", "`optimizer.lr` must be a float, but is 'abc'"),
+    ("optimizer.lr=-1", "`optimizer`: Invalid learning rate: -1"),
+    ("trainer.max_epochs=-5", "`trainer`: `max_epochs` must be a non-negative integer or -1. "),
+    ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
+    ("data.test=empty.tsv", "data.test: empty.tsv has no pairs; write one pair a line, separated"),
+    ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
+    ("data.test={val: empty.tsv}", "`data`: a part of `test` must be named with letters, digits,"),
+    ("tokenizer.vocab_size=9", "`tokenizer`: `vocab_size` must be at least 260, but is 9"),
+    ("scheduler.warmup_updates=-1", "`scheduler`: `warmup_updates` must be at least 0, but is -1"),
+    ("callbacks.samples.count=-1", "`callbacks.samples`: `count` must be at least 0, but is -1"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: str(value[0]))
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command in this process, which spares it the imports."""
+
+    def run(place: Place, command: str, *arguments: str) -> Done:
+        for name in os.environ.keys() - place.environment.keys():
+            monkeypatch.delenv(name)
+        monkeypatch.chdir(place.folder)
+        monkeypatch.setattr(sys, "argv", [f"zhen.{command}", *arguments, *place.paths])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            run_command(getattr(import_module(f"zhen.{command}"), command), config_name=command)
+        printed = capfd.readouterr()
+        assert isinstance(stop.value.code, int)
+        return Done(arguments, stop.value.code, printed.out.encode(), printed.err.encode())
+
+    return run
+
+
+@pytest.mark.parametrize(("argument", "message"), BAD, ids=[argument for argument, _ in BAD])
 def test_train_refuses_in_one_line_and_leaves_no_run(
-    tmp_path: Path, tsv: dict[str, Path], arguments: list[str], message: str
+    tmp_path: Path, tsv: dict[str, Path], here: Any, argument: str, message: str
 ) -> None:
     place = Place(tmp_path, tsv)
     (tmp_path / "empty.tsv").touch()
-    if arguments[0].startswith("paths.runs="):  # it is given already, and a relative one is ROOT's
-        place.paths[0] = f"paths.runs={tmp_path / arguments[0].partition('=')[2]}"
-        arguments = []
-    line = refused(place.train(*arguments))
-    assert line.startswith(message.format(folder=tmp_path))
-    assert not place.runs.exists()
+    (tmp_path / "faulty.tsv").write_text("茶\ttea\nno tab\n", encoding="utf-8")
+    line = refused(here(place, "train", *place.data, "name=tiny", argument))
+    assert line.startswith(message)
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_train_refuses_a_missing_file(tmp_path: Path, tsv: dict[str, Path]) -> None:
+    place = Place(tmp_path, tsv)
+    wanted = "data.val: none.tsv does not exist; give the path of a TSV of pairs"
+    assert refused(place.train("data.val=none.tsv")) == wanted
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_train_refuses_runs_that_are_a_file(
+    tmp_path: Path, tsv: dict[str, Path], here: Any
+) -> None:
+    place = Place(tmp_path, tsv)
+    place.runs.write_text("mine")
+    line = refused(here(place, "train", *place.data, "name=tiny"))
+    assert line.startswith(f"cannot make the run directory {place.runs}/tiny/")
+    assert place.runs.read_text() == "mine"
+
+
+@pytest.mark.parametrize("key", ["", "too-short"])
+def test_wandb_online_without_a_good_key_asks_nothing(
+    tmp_path: Path, tsv: dict[str, Path], key: str
+) -> None:
+    place = Place(tmp_path, tsv)
+    key_variable = {"WANDB_API_KEY": key} if key else {}
+    done = place.train("logger=default", "logger.wandb.mode=online", **key_variable)
+    line = refused(done)
+    if key:
+        assert line.startswith("logger.wandb.mode=online: WANDB_API_KEY invalid: ")
+    else:
+        assert line == (
+            "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`, or take"
+            " logger.wandb.mode=offline"
+        )
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_train_names_a_pair_too_long_for_the_model(
+    tmp_path: Path, tsv: dict[str, Path], here: Any
+) -> None:
+    place = Place(tmp_path, tsv)
+    arguments = [*place.data, "name=tiny", "model.max_positions=4"]
+    done = here(place, "train", *arguments)
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines()[-1] == (
+        f"error: data.train: {tsv['train']}:1: a sentence has 5 pieces, but the model only 4"
+        " positions: shorten it or raise model.max_positions"
+    )
 
 
 def test_evaluate_gives_the_scores_of_the_training(
@@ -249,11 +315,13 @@ def test_evaluate_gives_the_scores_of_the_training(
 
 
 @pytest.mark.parametrize("command", ["evaluate", "translate"])
-def test_truncated_checkpoint(place: Place, run_dir: Path, tmp_path: Path, command: str) -> None:
+def test_truncated_checkpoint(
+    place: Place, run_dir: Path, tmp_path: Path, here: Any, command: str
+) -> None:
     whole = (run_dir / "checkpoints" / "best.ckpt").read_bytes()
     half = tmp_path / "half.ckpt"
     half.write_bytes(whole[: len(whole) // 2])
-    line = refused(place.run(command, f"ckpt={half}"))
+    line = refused(here(place, command, f"ckpt={half}"))
     assert line.startswith(f"ckpt: {half} is truncated or no checkpoint; ")
 
 
@@ -265,23 +333,22 @@ def test_translate_gives_a_line_for_a_line(place: Place, best: str, tmp_path: Pa
     assert len(lines) == 6 and lines[-1] == ""
     assert [bool(line) for line in lines[:5]] == [True, False, False, True, True]
 
-    # A file gives the same, and so does the newest run when no checkpoint is named.
+    # A file gives the same, and so does the newest model when none is named.
+    os.utime(best.removeprefix("ckpt="))
     (tmp_path / "in.txt").write_bytes(text)
     output = tmp_path / "out.txt"
-    filed = place.run(
-        "translate", "decode=greedy", f"input={tmp_path / 'in.txt'}", f"output={output}"
-    )
+    files = [f"input={tmp_path / 'in.txt'}", f"output={output}"]
+    filed = place.run("translate", "decode=greedy", *files)
     assert (filed.returncode, filed.stdout, filed.stderr) == (0, b"", b"")
-    assert output.read_bytes().count(b"\n") == 5
-    newest = max(place.runs.glob("tiny/*/checkpoints/best.ckpt"), key=os.path.getmtime)
-    if f"ckpt={newest}" == best:
-        assert output.read_bytes() == piped.stdout
+    assert output.read_bytes() == piped.stdout
 
 
-def test_translate_refuses_what_is_not_utf8(place: Place, best: str, tmp_path: Path) -> None:
+def test_translate_refuses_what_is_not_utf8(
+    place: Place, best: str, tmp_path: Path, here: Any
+) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes("茶\n".encode() + b"tea \xff\n")
-    done = place.run("translate", best, f"input={bad}", f"output={tmp_path / 'out.txt'}")
+    done = here(place, "translate", best, f"input={bad}", f"output={tmp_path / 'out.txt'}")
     assert refused(done) == (f"input: {bad}:2: byte 0xFF is not UTF-8; convert the text to UTF-8")
     assert not (tmp_path / "out.txt").exists()
 

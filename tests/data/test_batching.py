@@ -1,5 +1,7 @@
 """Plans of batches: complete, within budget, reproducible, equal for all ranks."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ def test_each_pair_is_in_one_batch_within_budget(
 @given(lengths=LENGTHS, tokens=BUDGETS)
 def test_no_batch_could_have_taken_the_next_pair(lengths: Lengths, tokens: int) -> None:
     plan = plan_in_order(lengths, tokens)
-    for batch, after in zip(plan, plan[1:], strict=False):
+    for batch, after in pairwise(plan):
         more = [*batch, after[0]]
         assert len(more) * lengths[more].max() > tokens
 

@@ -107,7 +107,7 @@ def test_equals_torch(norm: str) -> None:
 
 @pytest.mark.parametrize("norm", MADE)
 @given(sentences(), sentences(), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_later_pieces_never_change_earlier_outputs(
     norm: str, source: list[int], target: list[int], data: st.DataObject
 ) -> None:
@@ -120,7 +120,7 @@ def test_later_pieces_never_change_earlier_outputs(
 
 @pytest.mark.parametrize("norm", MADE)
 @given(st.lists(st.tuples(sentences(), sentences()), min_size=2, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_padding_and_neighbours_never_change_real_positions(
     norm: str, pairs: list[tuple[list[int], list[int]]]
 ) -> None:
@@ -170,7 +170,7 @@ def test_autocast_is_close_to_float32(norm: str) -> None:
 
 @pytest.mark.parametrize("norm", MADE)
 @given(st.lists(sentences(), min_size=1, max_size=3), sentences(8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_cached_steps_equal_the_full_pass(
     norm: str, sources: list[list[int]], target: list[int]
 ) -> None:

@@ -62,7 +62,7 @@ def test_refuses(make: type[Constant], message: str) -> None:
 
 @pytest.mark.parametrize("schedule", [Linear(400, None, 0.0), Cosine(400, None, 0.0)])
 def test_decay_without_an_end_is_refused_at_the_first_update(schedule: Linear) -> None:
-    with pytest.raises(UserError, match="needs scheduler.total_updates; or set trainer.max_steps"):
+    with pytest.raises(UserError, match="needs scheduler"):
         schedule(1, None)
 
 
