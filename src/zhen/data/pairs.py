@@ -109,13 +109,16 @@ class EncodedPairs(TorchDataset[Batch]):
 
 
 def encode(corpus: Corpus, tokenizer: Tokenizer) -> Dataset:
-    """The pairs as a table of text and piece ids, without control pieces."""
+    """The pairs as a table of raw text and of piece ids, without control pieces.
+
+    Space around a sentence is not encoded: `Translator.translate` takes it off as well.
+    """
     return Dataset.from_dict(
         {
             "source_text": corpus.sources,
             "target_text": corpus.targets,
-            "source": tokenizer.encode(corpus.sources),
-            "target": tokenizer.encode(corpus.targets),
+            "source": tokenizer.encode([text.strip() for text in corpus.sources]),
+            "target": tokenizer.encode([text.strip() for text in corpus.targets]),
         },
         features=FEATURES,
     )
