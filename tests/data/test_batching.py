@@ -76,6 +76,14 @@ def test_ranks_share_every_pair_in_equal_counts(
     assert all(len(batch) for part in parts for batch in part)
 
 
+def test_pairs_that_stand_alone_are_shared_too() -> None:
+    plan = plan_batches(np.full((5, 2), 9), 9, 0, 0)
+    assert [len(batch) for batch in plan] == [1] * 5
+    parts = [share(plan, rank, 2) for rank in range(2)]
+    assert [len(part) for part in parts] == [2, 2]
+    assert every([*parts[0], *parts[1]]) == list(range(5))
+
+
 def test_one_rank_keeps_the_plan() -> None:
     plan = plan_batches(np.full((50, 2), 5), 25, 0, 0)
     assert share(plan, 0, 1) == plan

@@ -129,7 +129,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
 
 def test_pieces_stay_in_the_mapped_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
     # More pairs than one Arrow chunk, so that finding a row across chunks is seen too.
-    numbers = [f"{i} " * 50 for i in range(2500)]
+    numbers = [" ".join([str(i)] * 50) for i in range(2500)]
     corpus = Corpus(numbers, numbers, "y")
     path = tmp_path / "cache"
     EncodedPairs.cached(corpus, tokenizer, path)

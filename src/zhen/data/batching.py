@@ -38,7 +38,8 @@ def share(batches: list[Batch], rank: int, world_size: int) -> list[Batch]:
     """The batches of one rank: every pair on one rank, as many batches on each.
 
     The largest batches are halved until the count divides evenly; a rank that ran out of batches
-    would leave the others waiting for its gradients.
+    would leave the others waiting for its gradients. Where all pairs stand alone in their batches,
+    some batches get two, even if that is beyond the budget.
 
     Raises:
         ValueError: there are fewer pairs than ranks.
@@ -48,6 +49,10 @@ def share(batches: list[Batch], rank: int, world_size: int) -> list[Batch]:
         raise ValueError(f"fewer training pairs than ranks ({world_size})")
     while len(batches) % world_size:
         largest = max(range(len(batches)), key=lambda i: len(batches[i]))
+        if len(batches[largest]) == 1:  # none can be halved: the odd ones join others
+            even = len(batches) - len(batches) % world_size
+            batches = [np.concatenate(batches[i::even]) for i in range(even)]
+            break
         half = len(batches[largest]) // 2
         batches.append(batches[largest][half:])
         batches[largest] = batches[largest][:half]
