@@ -19,6 +19,7 @@ def evaluate(cfg: DictConfig) -> None:
     import lightning as L
 
     from zhen.data import BatchOptions, TranslationData
+    from zhen.files import make_directory
     from zhen.runs.directory import newest_checkpoint
     from zhen.runs.results import print_scores, write_results
     from zhen.training.module import TranslationModule
@@ -28,20 +29,20 @@ def evaluate(cfg: DictConfig) -> None:
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint)
     test = cfg.test or trained_with(checkpoint).data.test
-    data = TranslationData(
-        train="",
-        val="",
-        test=test if isinstance(test, str) else dict(test),
-        languages=list(cfg.languages),
-        source_lang=translator.source_lang,
-        target_lang=translator.target_lang,
-        max_length=1,
-        batch=BatchOptions(tokens=2, eval_tokens=cfg.batch.tokens),
-        cache_dir=cfg.paths.cache,
-        num_workers=0,
-        seed=0,
-        tokenizer=translator.tokenizer,
-    )
+    try:
+        data = TranslationData(
+            test=test if isinstance(test, str) else dict(test),
+            languages=list(cfg.languages or trained_with(checkpoint).data.languages),
+            source_lang=translator.source_lang,
+            batch=BatchOptions(eval_tokens=cfg.batch.tokens),
+            cache_dir=cfg.paths.cache,
+            tokenizer=translator.tokenizer,
+            key="",
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    if cfg.output:
+        make_directory(cfg.output, key="output")
     for part in data.test_parts:
         data.check_positions(part, translator.model.max_positions)
     device = pick_device(cfg.device)
@@ -56,7 +57,6 @@ def evaluate(cfg: DictConfig) -> None:
     print(f"{checkpoint}: {translator.source_lang} to {translator.target_lang}")
     print_scores(module.tests)
     if cfg.output:
-        Path(cfg.output).mkdir(parents=True, exist_ok=True)
         write_results(Path(cfg.output), module.tests, {"checkpoint": str(checkpoint)})
 
 
@@ -68,7 +68,10 @@ def trained_with(checkpoint: Path) -> DictConfig:
     """
     path = checkpoint.parent.parent / "config.yaml"
     if not path.is_file():
-        raise UserError(f"test: {checkpoint} is in no run directory; give the test data, test=TSV")
+        raise UserError(
+            f"{checkpoint} is in no run directory: give the test data, test=TSV, and its columns,"
+            " languages=[zh,en]"
+        )
     config = OmegaConf.load(path)
     assert isinstance(config, DictConfig)
     return config

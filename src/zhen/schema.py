@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Union
 
-from annotated_types import Ge, Le, Lt
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from zhen.errors import UserError, did_you_mean, one_line
 
@@ -29,7 +28,6 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "data": ("tokenizer", "seed"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
-    "logger.csv": ("config",),
     "trainer": ("callbacks", "logger"),
 }
 
@@ -39,21 +37,21 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
         Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*$")],
         "letters, digits, `.`, `_` and `-`, the first a letter or digit",
     ),
-    "seed": (Annotated[int, Ge(0), Le(2**32 - 1)], "an int from 0 to 4294967295"),
-    "label_smoothing": (Annotated[float, Ge(0), Lt(1)], "a float, at least 0 and below 1"),
+    "seed": (Annotated[int, Field(ge=0, le=2**32 - 1)], "an int from 0 to 4294967295"),
+    "label_smoothing": (Annotated[float, Field(ge=0, lt=1)], "a float, at least 0 and below 1"),
     "paths.runs": (str, ""),
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
     "ckpt": (str | None, ""),
     "test": (str | dict[str, str] | None, "a TSV, a mapping from names to TSVs, or null"),
-    "languages": (list[str], "a list of two language codes"),
+    "languages": (list[str] | None, "a list of two language codes, or null"),
     "input": (str | None, ""),
     "output": (str | None, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",
     ),
-    "batch.tokens": (Annotated[int, Ge(1)], "an int, at least 1"),
+    "batch.tokens": (Annotated[int, Field(ge=1)], "an int, at least 1"),
 }
 
 # Groups whose children are nodes, each of which may be null: left out.

@@ -6,22 +6,32 @@ Reads configs/train.yaml; writes one run directory (see `zhen.runs.directory`).
 """
 
 import logging
+import shlex
 import time
 from pathlib import Path
 
 from omegaconf import DictConfig
 
-from zhen.config import build, build_all, current_overrides, resolve, run_command
+from zhen.config import (
+    build,
+    build_all,
+    current_overrides,
+    resolve,
+    run_command,
+    settings_refused_late,
+)
+from zhen.errors import UserError
 
 log = logging.getLogger("zhen.train")  # as a command, __name__ is __main__
 
 
 def train(cfg: DictConfig) -> float | None:
-    """Train and test as `cfg` says; returns the best validation score, which a sweep compares."""
+    """Train and test as `cfg` says; returns the best validation score, for sweepers."""
     import lightning as L
     import torch
 
-    from zhen.runs.directory import RunDirectory, is_main, write_atomic, write_json
+    from zhen.files import write_atomic, write_json
+    from zhen.runs.directory import RunDirectory, is_main
     from zhen.runs.provenance import provenance
     from zhen.runs.results import peak_memory_gib, write_results
     from zhen.training.callbacks import Progress
@@ -30,8 +40,6 @@ def train(cfg: DictConfig) -> float | None:
 
     started = time.monotonic()
     L.seed_everything(cfg.seed, workers=True, verbose=False)
-    # Lightning's remarks on hardware and products; its warnings stay.
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
 
     # Whatever may refuse a value is made here, before anything is written.
     data = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed)
@@ -39,7 +47,7 @@ def train(cfg: DictConfig) -> float | None:
     schedule = build(cfg.scheduler, "scheduler")
     decode = build(cfg.decode, "decode")
     callbacks = build_all(cfg.callbacks, "callbacks")
-    loggers = build_all(cfg.logger, "logger", config=resolve(cfg))
+    loggers = build_all(cfg.logger, "logger", supplied={"wandb": {"config": resolve(cfg)}})
     trainer = build(cfg.trainer, "trainer", callbacks=callbacks, logger=loggers)
     with torch.device("meta"):  # no memory, no random numbers
         rehearsal = build(cfg.model, "model", vocab_size=1, pad_id=0)
@@ -48,6 +56,11 @@ def train(cfg: DictConfig) -> float | None:
     for split in splits:
         data.read(split)
 
+    if is_main() and Path(cfg.paths.run_dir, "metrics.csv").exists():
+        raise UserError(
+            f"{cfg.paths.run_dir} holds a run already, and resuming is not there yet: choose"
+            " another ZHEN_RUN_ID or name"
+        )
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         for split in splits:
@@ -59,7 +72,8 @@ def train(cfg: DictConfig) -> float | None:
         parameters = sum(p.numel() for p in model.parameters())
         if is_main():
             write_atomic(run.tokenizer, tokenizer.to_json())
-            write_json(run.provenance, provenance(cfg, data.fingerprint))
+            device = f"{trainer.world_size} x {trainer.strategy.root_device}"
+            write_json(run.provenance, provenance(cfg, data.fingerprint, device))
         log.info(
             "%s to %s: %s parameters, %s pieces, seed %d, %s on %d x %s, run directory %s",
             data.source_lang, data.target_lang, f"{parameters:,}", f"{tokenizer.vocab_size:,}",
@@ -74,8 +88,10 @@ def train(cfg: DictConfig) -> float | None:
             label_smoothing=cfg.label_smoothing,
             decode=decode,
         )
-        trainer.fit(module, datamodule=data)
-        trained = time.monotonic() - started
+        fit_started = time.monotonic()
+        with settings_refused_late():
+            trainer.fit(module, datamodule=data)
+        trained = time.monotonic() - fit_started
         best = trainer.checkpoint_callback.best_model_path if trainer.checkpoint_callback else ""
         trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False)
 
@@ -108,10 +124,10 @@ def summarise(path: Path, tests: dict, about: dict) -> None:
     print(
         f"\n{about['updates']:,} updates, {about['parameters']:,} parameters,"
         f" {about['target_tokens_per_second'] or 0:,} target tokens/s,"
-        f" {minutes} min {seconds} s, {about['peak_memory_gib']} GiB"
+        f" {minutes} min {seconds} s with the test, {about['peak_memory_gib']} GiB"
         f"\nRun directory: {path}"
         "\n\nNext:"
-        '\n  make translate TEXT="你很漂亮。"'
+        f"\n  make translate TEXT={shlex.quote(next(iter(tests.values())).sources[0])}"
         "\n  make evaluate decode=greedy"
         "\n  make train model=small trainer.max_epochs=3"
     )

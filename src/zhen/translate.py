@@ -25,7 +25,8 @@ BLOCK = 2048  # lines sorted by length and translated together
 
 def translate(cfg: DictConfig) -> None:
     """Translate `cfg.input`, or standard input, with `cfg.ckpt` or the newest best checkpoint."""
-    from zhen.runs.directory import newest_checkpoint, write_atomic
+    from zhen.files import write_atomic
+    from zhen.runs.directory import newest_checkpoint
     from zhen.translator import Translator, pick_device
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
@@ -33,11 +34,10 @@ def translate(cfg: DictConfig) -> None:
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint, device=pick_device(cfg.device))
     source = open_input(cfg.input)
-    if source.isatty():
-        print(
-            f"{checkpoint}: one sentence a line ({translator.source_lang}), end with Ctrl-D",
-            file=sys.stderr,
-        )
+    if sys.stderr.isatty():
+        hint = "; one sentence a line, end with Ctrl-D" if source.isatty() else ""
+        direction = f"{translator.source_lang} to {translator.target_lang}"
+        print(f"{checkpoint}: {direction}{hint}", file=sys.stderr)
     # A file appears whole or not at all; the terminal or pipe gets each block as it is ready.
     target: BinaryIO = io.BytesIO() if cfg.output else sys.stdout.buffer
     lines = decoded(source, name=cfg.input or "standard input")
@@ -53,7 +53,7 @@ def translate(cfg: DictConfig) -> None:
             return
         done += len(block)
     if isinstance(target, io.BytesIO):
-        write_atomic(cfg.output, target.getvalue())
+        write_atomic(cfg.output, target.getvalue(), key="output")
 
 
 def open_input(path: str | None) -> BinaryIO:

@@ -67,7 +67,7 @@ def test_ranks_share_every_pair_in_equal_counts(
 ) -> None:
     plan = plan_batches(lengths, tokens, 0, 0)
     if len(lengths) < world_size:
-        with pytest.raises(ValueError, match="fewer training pairs than ranks"):
+        with pytest.raises(ValueError, match="fewer pairs than ranks"):
             share(plan, 0, world_size)
         return
     parts = [share(plan, rank, world_size) for rank in range(world_size)]

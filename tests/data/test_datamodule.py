@@ -98,7 +98,7 @@ def test_tokenizer_can_be_a_file_or_ready_made(make_data: Maker, tmp_path: Path)
 
 def test_faulty_file_is_named_by_its_key(make_data: Maker, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.tsv")
-    for split, key in (("train", "data.train"), ("val", "data.val"), ("part", "data.test")):
+    for split, key in (("train", "data.train"), ("val", "data.val"), ("part", "data.test.part")):
         data = make_data(**({split: missing} if split != "part" else {"test": {"part": missing}}))
         with pytest.raises(UserError, match=f"^{key}: {missing} does not exist"):
             data.read(split)

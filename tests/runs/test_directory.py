@@ -1,6 +1,5 @@
 """A run's files: whole or not there, one directory for all ranks, a plain log."""
 
-import json
 import logging
 import os
 import stat
@@ -17,8 +16,6 @@ from zhen.runs.directory import (
     is_main,
     newest_checkpoint,
     rank,
-    write_atomic,
-    write_json,
 )
 
 RANKS = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
@@ -75,51 +72,6 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, cfg: DictConfig) -> None
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(UserError, match="Permission denied; choose another place"):
         RunDirectory.create(tmp_path / "run", cfg, [])
-
-
-@pytest.mark.parametrize("content", ["真\r\n文\n", b"\x00\xff\n"])
-def test_a_whole_file_arrives_byte_for_byte(tmp_path: Path, content: str | bytes) -> None:
-    path = tmp_path / "file"
-    write_atomic(path, "before")
-    write_atomic(path, content)
-    expected = content.encode() if isinstance(content, str) else content
-    assert path.read_bytes() == expected
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_atomic(tmp_path / "file", "x")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_atomic(path, "before")
-
-    def fail(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(UserError, match=r"cannot write .*file: No space left on device"):
-        write_atomic(path, "after")
-    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
-
-
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No such file"):
-        write_atomic(tmp_path / "gone" / "file", "x")
-
-
-def test_json_keeps_chinese(tmp_path: Path) -> None:
-    write_json(tmp_path / "results.json", {"名": [1, None]})
-    text = (tmp_path / "results.json").read_text(encoding="utf-8")
-    assert "名" in text and text.endswith("}\n") and json.loads(text) == {"名": [1, None]}
 
 
 def checkpoint(runs: Path, name: str, age: int, file: str = "best.ckpt") -> Path:

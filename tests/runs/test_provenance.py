@@ -23,10 +23,6 @@ def test_everything_is_plain_json() -> None:
     assert found["host"] and found["cpu"]["name"] and found["cpu"]["cores"] >= 1
 
 
-def test_the_device_is_asked_of_torch() -> None:
-    assert provenance(OmegaConf.create({}))["device"]
-
-
 def test_the_command_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["data.train='a b.tsv'", "name=$x", "tags=[a,b]", "n=真"]
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments])

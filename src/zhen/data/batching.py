@@ -46,7 +46,7 @@ def share(batches: list[Batch], rank: int, world_size: int) -> list[Batch]:
     """
     batches = list(batches)
     if sum(map(len, batches)) < world_size:
-        raise ValueError(f"fewer training pairs than ranks ({world_size})")
+        raise ValueError(f"fewer pairs than ranks ({world_size}): use fewer devices")
     while len(batches) % world_size:
         largest = max(range(len(batches)), key=lambda i: len(batches[i]))
         if len(batches[largest]) == 1:  # none can be halved: the odd ones join others

@@ -17,7 +17,7 @@ from zhen.data.corpus import Corpus, read_corpus
 from zhen.data.pairs import Batch, EncodedPairs
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.errors import UserError
-from zhen.runs.directory import write_atomic
+from zhen.files import make_directory, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,8 @@ class BatchOptions:
         ValueError: a budget is below 1.
     """
 
-    tokens: int
-    eval_tokens: int
+    tokens: int = 2048
+    eval_tokens: int = 8192
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -49,20 +49,22 @@ class TranslationData(L.LightningDataModule):
     """Pairs of sentences for training, validation and test.
 
     Args:
-        train: TSV of the pairs to learn from; the vocabulary is learned from them alone.
-        val: TSV that chooses the best checkpoint.
         test: TSV to score, or several by name, each scored apart. Names are letters, digits, `.`,
             `_` and `-`.
         languages: what the columns of the TSVs hold, in order.
         source_lang: the language to translate from.
+        batch: token budgets.
+        cache_dir: where the vocabulary and the encoded pairs are kept.
+        tokenizer: how the vocabulary is made, or one that exists.
+        train: TSV of the pairs to learn from; the vocabulary is learned from them alone. None, as
+            `val`, where a model is only tested.
+        val: TSV that chooses the best checkpoint.
         target_lang: the language to translate into; None is the other one.
         max_length: longest side of a training pair, in pieces; longer pairs are dropped and
             counted. Validation and test are never cut.
-        batch: token budgets.
-        cache_dir: where the vocabulary and the encoded pairs are kept.
         num_workers: processes of each loader.
         seed: of the order of the training pairs.
-        tokenizer: how the vocabulary is made, or one that exists.
+        key: what stands before `train`, `val` and `test` in the messages of this command.
 
     Raises:
         ValueError: the languages do not fit the columns, or a number is out of range.
@@ -71,18 +73,19 @@ class TranslationData(L.LightningDataModule):
     def __init__(
         self,
         *,
-        train: str,
-        val: str,
         test: str | dict[str, str],
         languages: list[str],
         source_lang: str,
-        target_lang: str | None,
-        max_length: int,
         batch: BatchOptions,
         cache_dir: str,
-        num_workers: int,
-        seed: int,
         tokenizer: TokenizerOptions | Tokenizer,
+        train: str | None = None,
+        val: str | None = None,
+        target_lang: str | None = None,
+        max_length: int = 128,
+        num_workers: int = 0,
+        seed: int = 0,
+        key: str = "data.",
     ) -> None:
         super().__init__()
         if len(languages) != 2 or languages[0] == languages[1]:
@@ -103,7 +106,8 @@ class TranslationData(L.LightningDataModule):
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
-        self._files = {"train": train, "val": val}
+        self._key = key
+        self._files = {"train": train or "", "val": val or ""}
         self._test_files = {"test": test} if isinstance(test, str) else dict(test)
         if not self._test_files:
             raise ValueError("`test` must name at least one file, but is empty")
@@ -118,6 +122,8 @@ class TranslationData(L.LightningDataModule):
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
+        if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
+            tokenizer = Tokenizer.load(Path(tokenizer.path))
         self._tokenizer = tokenizer
         self._corpora: dict[str, Corpus] = {}  # read, not yet encoded
         self._splits: dict[str, EncodedPairs] = {}
@@ -184,7 +190,7 @@ class TranslationData(L.LightningDataModule):
             key, file = self._key_and_file(name)
             raise UserError(
                 f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"
-                f" only {max_positions} positions: shorten it or raise model.max_positions"
+                f" only {max_positions} positions: shorten it, or raise model.max_positions"
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
@@ -215,7 +221,8 @@ class TranslationData(L.LightningDataModule):
         # A pair alone may be longer than the budget: it makes a batch of its own.
         budget = max(self._batch.eval_tokens, int(pairs.lengths.max()))
         rank, world_size = self._rank_and_world()
-        return self._loader(pairs, plan_in_order(pairs.lengths, budget)[rank::world_size])
+        plan = share(plan_in_order(pairs.lengths, budget), rank, world_size)
+        return self._loader(pairs, plan)
 
     def _loader(
         self, pairs: EncodedPairs, plan: "TrainingPlan | list[NDArray[np.int64]]"
@@ -236,20 +243,19 @@ class TranslationData(L.LightningDataModule):
 
     def _key_and_file(self, name: str) -> tuple[str, str]:
         if name in self._files:
-            return f"data.{name}", self._files[name]
-        return "data.test", self._test_files[name]
+            return f"{self._key}{name}", self._files[name]
+        part = "" if name == "test" else f".{name}"
+        return f"{self._key}test{part}", self._test_files[name]
 
     def _train_tokenizer(self, options: TokenizerOptions) -> Tokenizer:
         """Learn the vocabulary from the training pairs, or take what an earlier run learned."""
-        if options.path is not None:
-            return Tokenizer.load(Path(options.path))
         corpus = self.read("train")
         digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
         path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
         if not path.exists():
             tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, tokenizer.to_json())
+            make_directory(path.parent, key="paths.cache")
+            write_atomic(path, tokenizer.to_json(), key="paths.cache")
         return Tokenizer.load(path)
 
 

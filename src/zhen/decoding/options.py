@@ -18,7 +18,7 @@ class DecodeOptions:
             twice its source's pieces plus 10.
 
     Raises:
-        ValueError: a count is below 1.
+        ValueError: a count is below 1, or `length_penalty` below 0.
     """
 
     num_beams: int = 1
@@ -28,6 +28,8 @@ class DecodeOptions:
     def __post_init__(self) -> None:
         if self.num_beams < 1:
             raise ValueError(f"`num_beams` must be at least 1, but is {self.num_beams}")
+        if not 0 <= self.length_penalty < float("inf"):
+            raise ValueError(f"`length_penalty` must be at least 0, but is {self.length_penalty}")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise ValueError(f"`max_new_tokens` must be at least 1, but is {self.max_new_tokens}")
 

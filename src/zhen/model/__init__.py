@@ -6,10 +6,10 @@ Shapes: B batch, S source length, T target length, Q/K query/key length, D d_mod
 V vocabulary. Masks are boolean and True means "attend", everywhere.
 """
 
-from zhen.model.attention import MultiHeadAttention, attention
-from zhen.model.embedding import Embedding, sinusoidal_positions
-from zhen.model.layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
-from zhen.model.transformer import DecoderCache, Transformer
+from .attention import MultiHeadAttention, attention
+from .embedding import Embedding, sinusoidal_positions
+from .layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from .transformer import DecoderCache, Transformer
 
 __all__ = [
     "AddNorm",

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from zhen.model.dropout import Dropout
+from .dropout import Dropout
 
 
 def sinusoidal_positions(length: int, d_model: int) -> Tensor:

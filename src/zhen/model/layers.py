@@ -7,8 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from zhen.model.attention import MultiHeadAttention
-from zhen.model.dropout import Dropout
+from .attention import MultiHeadAttention
+from .dropout import Dropout
 
 
 class FeedForward(nn.Module):

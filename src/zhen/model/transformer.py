@@ -8,8 +8,8 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from zhen.model.embedding import Embedding
-from zhen.model.layers import DecoderLayer, EncoderLayer, LayerCache
+from .embedding import Embedding
+from .layers import DecoderLayer, EncoderLayer, LayerCache
 
 
 @dataclass
@@ -104,28 +104,21 @@ class Transformer(nn.Module):
             vocab_size=vocab_size, d_model=d_model, max_positions=max_positions, dropout=dropout
         )
 
-        def encoder_layer() -> EncoderLayer:
-            return EncoderLayer(
-                d_model=d_model,
-                num_heads=num_heads,
-                d_ff=d_ff,
-                dropout=dropout,
-                norm=norm,
-                activation=activation,
+        def layers(layer: type[EncoderLayer] | type[DecoderLayer], count: int) -> nn.ModuleList:
+            return nn.ModuleList(
+                layer(
+                    d_model=d_model,
+                    num_heads=num_heads,
+                    d_ff=d_ff,
+                    dropout=dropout,
+                    norm=norm,
+                    activation=activation,
+                )
+                for _ in range(count)
             )
 
-        def decoder_layer() -> DecoderLayer:
-            return DecoderLayer(
-                d_model=d_model,
-                num_heads=num_heads,
-                d_ff=d_ff,
-                dropout=dropout,
-                norm=norm,
-                activation=activation,
-            )
-
-        self.encoder = nn.ModuleList(encoder_layer() for _ in range(num_encoder_layers))
-        self.decoder = nn.ModuleList(decoder_layer() for _ in range(num_decoder_layers))
+        self.encoder = layers(EncoderLayer, num_encoder_layers)
+        self.decoder = layers(DecoderLayer, num_decoder_layers)
         # Post-norm blocks end normalised; pre-norm stacks need one norm more.
         self.encoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()

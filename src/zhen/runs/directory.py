@@ -10,18 +10,16 @@ A whole file appears complete or not at all: it is written aside, then renamed.
 """
 
 import contextlib
-import json
 import logging
 import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from zhen.errors import UserError
+from zhen.files import make_directory, write_atomic
 from zhen.schema import resolve
 
 # Lightning's loggers do not pass their messages on to the root logger.
@@ -30,7 +28,7 @@ _LOGGERS = ("", "lightning.pytorch", "lightning.fabric")
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The files of one run, by name; `create` makes one for a run that begins or goes on."""
+    """The files of one run, by name; `create` makes one for a run that begins."""
 
     path: Path
 
@@ -39,7 +37,7 @@ class RunDirectory:
         """Makes the directory and, on rank 0, writes `config.yaml` and `overrides.yaml`.
 
         Args:
-            path: `cfg.paths.run_dir`; may exist, when a run goes on after a requeue.
+            path: `cfg.paths.run_dir`; may exist, since ranks share it.
             cfg: the configuration, stored with its interpolations resolved.
             overrides: `zhen.config.current_overrides()`.
 
@@ -47,10 +45,7 @@ class RunDirectory:
             UserError: the directory cannot be made or written to.
         """
         run = cls(Path(path))
-        try:
-            run.checkpoints.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(_cannot("make", run.checkpoints, error)) from error
+        make_directory(run.checkpoints, key="paths.runs")
         if is_main():
             write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
             write_atomic(run.overrides, OmegaConf.to_yaml(list(overrides)))
@@ -134,35 +129,6 @@ class RunDirectory:
             file.close()
 
 
-def write_atomic(path: str | Path, content: str | bytes) -> None:
-    """Writes a whole file: aside, to disk, then renamed; text in UTF-8 with `\\n`.
-
-    Raises:
-        UserError: the file cannot be written; what was there before is untouched.
-    """
-    path = Path(path)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    aside = None
-    try:
-        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, 0o666 & ~_umask())  # mkstemp's own mode hides the file from colleagues
-        os.replace(aside, path)
-    except OSError as error:
-        if aside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-        raise UserError(_cannot("write", path, error)) from error
-
-
-def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """`write_atomic` of JSON, indented, Chinese as it is."""
-    write_atomic(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
-
-
 def newest_checkpoint(runs: str | Path) -> Path:
     """`checkpoints/best.ckpt` of the newest run below `runs`: the one written last.
 
@@ -192,13 +158,3 @@ def rank() -> int:
 def is_main() -> bool:
     """True on rank 0, which writes what all ranks share."""
     return rank() == 0
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _cannot(verb: str, path: Path, error: OSError) -> str:
-    return f"cannot {verb} {path}: {error.strerror}; choose another place with paths.runs=DIR"

@@ -63,7 +63,7 @@ def claim(run_dir: Callable[[], Path]) -> Path | None:
     """Makes a directory for a run that is named by its start time, and exports that name.
 
     Two runs started in the same second get two directories. A run whose name was given (by
-    ZHEN_RUN_ID or Slurm) may find its directory there: it goes on in it.
+    ZHEN_RUN_ID or Slurm) may find its directory there.
 
     Args:
         run_dir: the run's directory under the present `run_id`.

@@ -17,13 +17,13 @@ from zhen.compose import ROOT
 from zhen.runs.identity import run_id
 
 
-def provenance(cfg: DictConfig, corpus: Any = None, device: str | None = None) -> dict[str, Any]:
+def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
     """What made this run, as plain data for `provenance.json`.
 
     Args:
         cfg: the configuration; its seed is recorded.
         corpus: the fingerprint of the pairs, as the data module computed it.
-        device: what computes; None asks torch.
+        device: what computes, with its number.
     """
     return {
         "run": run_id(),
@@ -34,7 +34,7 @@ def provenance(cfg: DictConfig, corpus: Any = None, device: str | None = None) -
         "seed": cfg.get("seed"),
         "corpus": corpus,
         "host": socket.gethostname(),
-        "device": device or _device(),
+        "device": device,
         "cpu": {"name": _cpu(), "cores": os.cpu_count()},
         "platform": platform.platform(),
         "python": platform.python_version(),
@@ -86,11 +86,3 @@ def _cpu() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
-
-
-def _device() -> str:
-    import torch
-
-    if torch.cuda.is_available():
-        return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
-    return "cpu"

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from zhen.runs.directory import write_atomic, write_json
+from zhen.files import write_atomic, write_json
 from zhen.training.module import Evaluation
 
 

@@ -11,24 +11,22 @@ from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from zhen.errors import UserError, one_line
-from zhen.runs.directory import write_atomic
+from zhen.files import write_atomic
 
 
 class CsvLogger(Logger):
     """metrics.csv in the run directory: a row for each time something was logged.
 
-    A run that goes on finds its rows and adds to them. Lightning's own CSV logger would delete
-    them.
+    Rows are added, also to a file that is there; Lightning's own CSV logger would delete it.
 
     Args:
         run_dir: the run directory.
-        config: the whole configuration; not written, since config.yaml lies beside.
     """
 
     name = ""
     version = ""
 
-    def __init__(self, *, run_dir: str, config: dict[str, Any] | None = None) -> None:
+    def __init__(self, *, run_dir: str) -> None:
         super().__init__()
         self._path = Path(run_dir, "metrics.csv")
 

@@ -45,7 +45,10 @@ class SplitTotals(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.smoothed, self.nll, self.tokens = SumMetric(), SumMetric(), SumMetric()
+        # "disable": a loss that is no number must stay visible, not be left out of the sum.
+        self.smoothed = SumMetric(nan_strategy="disable")
+        self.nll = SumMetric(nan_strategy="disable")
+        self.tokens = SumMetric()
         self.hypotheses: dict[int, str] = {}
 
     def update(self, batch: Batch, loss: TokenLoss, texts: list[str]) -> None:

@@ -1,0 +1,65 @@
+"""Files that appear complete or not at all, and errors that say which key named them."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zhen.errors import UserError
+
+
+def make_directory(path: str | Path, key: str) -> Path:
+    """Make a directory and those above it, where they are missing.
+
+    Args:
+        key: the configuration key that chose the place, for the message.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{key}: cannot make {path}: {error.strerror}; choose another place with {key}=DIR"
+        ) from error
+    return path
+
+
+def write_atomic(path: str | Path, content: str | bytes, key: str = "paths.runs") -> None:
+    """Writes a whole file: aside, to disk, then renamed; text in UTF-8 with `\\n`.
+
+    Raises:
+        UserError: the file cannot be written; what was there before is untouched.
+    """
+    path = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    aside = None
+    try:
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(aside, 0o666 & ~_umask())  # mkstemp's own mode hides the file from colleagues
+        os.replace(aside, path)
+    except OSError as error:
+        if aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """`write_atomic` of JSON, indented, Chinese as it is."""
+    write_atomic(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
