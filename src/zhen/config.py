@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -71,6 +72,7 @@ def run_command(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Lightning's remarks on hardware and products; its warnings stay.
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use
     full_error, argv = os.environ.get("HYDRA_FULL_ERROR"), sys.argv
     try:
         _run(command, config_name, supplied, full_error)

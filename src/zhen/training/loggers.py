@@ -113,3 +113,5 @@ class WandbLogger(loggers.WandbLogger):
             config=config,
             settings=wandb.Settings(console="off", silent=True),
         )
+        # Lightning passes it on, and wandb warns that it has no effect.
+        self._wandb_init.pop("anonymous", None)
