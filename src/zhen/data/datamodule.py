@@ -190,7 +190,7 @@ class TranslationData(L.LightningDataModule):
             key, file = self._key_and_file(name)
             raise UserError(
                 f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"
-                f" only {max_positions} positions: shorten it, or raise model.max_positions"
+                f" only {max_positions} positions: shorten it or raise model.max_positions"
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":

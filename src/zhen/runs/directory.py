@@ -12,9 +12,11 @@ A whole file appears complete or not at all: it is written aside, then renamed.
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -98,7 +100,7 @@ class RunDirectory:
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         handlers: dict[str, list[logging.Handler]] = {name: [file] for name in _LOGGERS}
         if is_main():
-            console = logging.StreamHandler()
+            console = _Stderr()
             console.setFormatter(logging.Formatter("%(message)s"))
             handlers[""].append(console)
         ours, level = logging.getLogger("zhen"), logging.getLogger("zhen").level
@@ -127,6 +129,18 @@ class RunDirectory:
                 for handler in each:
                     logging.getLogger(name).removeHandler(handler)
             file.close()
+
+
+class _Stderr(logging.StreamHandler):
+    """Writes to what sys.stderr is at the moment: a progress bar replaces it while it is drawn."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, value: TextIO) -> None:
+        pass
 
 
 def newest_checkpoint(runs: str | Path) -> Path:

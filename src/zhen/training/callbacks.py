@@ -8,6 +8,7 @@ from typing import Any
 
 import lightning as L
 from lightning.pytorch.callbacks import Timer
+from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
@@ -40,7 +41,7 @@ class Progress(L.Callback):
         self._training_seconds = 0.0
         if trainer.is_global_zero and sys.stderr.isatty():
             columns = [BarColumn(), TextColumn("{task.description}")]
-            self._bar = Bar(*columns, transient=True)
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("starting", total=1.0)
             self._bar.start()
 
