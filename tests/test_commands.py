@@ -357,6 +357,13 @@ def test_translate_refuses_what_is_not_utf8(
     assert not (tmp_path / "out.txt").exists()
 
 
+def test_translate_refuses_a_place_that_is_not_there_before_it_works(
+    place: Place, tmp_path: Path, here: Any
+) -> None:
+    line = refused(here(place, "translate", "ckpt=none", f"output={tmp_path / 'no' / 'out.txt'}"))
+    assert line == f"output: {tmp_path / 'no'} is no directory; make it first"
+
+
 def test_translate_is_quiet_when_the_reader_leaves(place: Place, best: str, tmp_path: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("我喜欢茶。\n" * 5000, encoding="utf-8")

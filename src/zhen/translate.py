@@ -31,6 +31,8 @@ def translate(cfg: DictConfig) -> None:
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     decode = build(cfg.decode, "decode")
+    if cfg.output and not Path(cfg.output).parent.is_dir():
+        raise UserError(f"output: {Path(cfg.output).parent} is no directory; make it first")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint, device=pick_device(cfg.device))
     source = open_input(cfg.input)
