@@ -1,5 +1,6 @@
 """What can be asked of decoding, and what comes back."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -13,12 +14,13 @@ class DecodeOptions:
     Args:
         num_beams: hypotheses kept at each step; 1 is greedy search.
         length_penalty: hypotheses are ranked by log P / length^length_penalty, the length
-            counted in pieces with the end piece; above 1 favours long ones, 0 ranks by log P.
+            counted in pieces with the end piece; above 1 favours long ones, 0 ranks by log P,
+            below 0 favours short ones.
         max_new_tokens: longest hypothesis, in pieces with the end piece; None allows each sentence
             twice its source's pieces plus 10.
 
     Raises:
-        ValueError: a count is below 1, or `length_penalty` below 0.
+        ValueError: a count is below 1, or `length_penalty` is not finite.
     """
 
     num_beams: int = 1
@@ -28,8 +30,8 @@ class DecodeOptions:
     def __post_init__(self) -> None:
         if self.num_beams < 1:
             raise ValueError(f"`num_beams` must be at least 1, but is {self.num_beams}")
-        if not 0 <= self.length_penalty < float("inf"):
-            raise ValueError(f"`length_penalty` must be at least 0, but is {self.length_penalty}")
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f"`length_penalty` must be finite, but is {self.length_penalty}")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise ValueError(f"`max_new_tokens` must be at least 1, but is {self.max_new_tokens}")
 
