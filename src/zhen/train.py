@@ -63,8 +63,6 @@ def train(cfg: DictConfig) -> float | None:
         )
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
-        for split in splits:
-            data.split(split)
         tokenizer = data.tokenizer
         model = build(cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id)
         for split in splits:
