@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,11 +35,10 @@ from zhen.compose import (
 )
 from zhen.errors import UserError, one_line
 from zhen.runs import identity
-from zhen.schema import SUPPLIED, check, check_complete, resolve
+from zhen.schema import check, check_complete, resolve
 
 __all__ = [
     "ROOT",
-    "SUPPLIED",
     "UserError",
     "build",
     "build_all",
@@ -54,9 +53,7 @@ Command = Callable[[DictConfig], Any]
 _overrides: list[str] = []
 
 
-def run_command(
-    command: Command, config_name: str, supplied: Mapping[str, Sequence[str]] = SUPPLIED
-) -> None:
+def run_command(command: Command, config_name: str) -> None:
     """Composes `configs/<config_name>.yaml` with the command line, checks it, calls `command`.
 
     A `UserError` becomes one line on stderr and exit status 1, unless HYDRA_FULL_ERROR=1 asks for
@@ -65,7 +62,6 @@ def run_command(
     Args:
         command: gets the checked configuration; must import what is heavy inside.
         config_name: the primary configuration, without `.yaml`.
-        supplied: see `zhen.schema.check`.
     """
     # OpenMP threads that wait by spinning lose nearly all speed as soon as anything else wants a
     # core: measured on 2 busy cores, 276 tokens/s against 2,530. Read when torch is imported.
@@ -75,7 +71,7 @@ def run_command(
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use
     full_error, argv = os.environ.get("HYDRA_FULL_ERROR"), sys.argv
     try:
-        _run(command, config_name, supplied, full_error)
+        _run(command, config_name, full_error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
@@ -169,7 +165,6 @@ def _refuse(key: str, error: BaseException) -> NoReturn:
 def _run(
     command: Command,
     config_name: str,
-    supplied: Mapping[str, Sequence[str]],
     full_error: str | None,
 ) -> None:
     arguments = _parse_arguments()
@@ -183,7 +178,7 @@ def _run(
         started = True
         with _variable("HYDRA_FULL_ERROR", full_error), _outside_hydra(arguments) as number:
             try:
-                return _run_job(command, cfg, name, supplied, number)
+                return _run_job(command, cfg, name, number)
             except UserError as error:
                 failures.append(error)
                 if number is None:
@@ -210,13 +205,12 @@ def _run_job(
     command: Command,
     cfg: DictConfig,
     config_name: str,
-    supplied: Mapping[str, Sequence[str]],
     number: int | None,
 ) -> Any:
     absolute_paths(cfg)
     with identity.job_number(number):
         check_complete(cfg, known_keys(config_name))
-        check(cfg, supplied)
+        check(cfg)
         made = None
         if "run_dir" in cfg.paths:
             made = identity.claim(lambda: Path(cfg.paths.run_dir))
