@@ -128,6 +128,16 @@ class MultiHeadAttention(nn.Module):
         heads = fused_attention(queries, keys, values, mask, is_causal)  # (B, H, Q, head_dim)
         return self.output_proj(heads.transpose(1, 2).flatten(2))  # Concat(heads) W^O
 
+    def weights(
+        self, query: Tensor, source: Tensor, mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
+        """The weights (B, H, Q, K) behind the output of `forward` for the same arguments."""
+        keys, values = self.keys_values(source)
+        if is_causal:
+            mask = torch.ones(query.size(1), source.size(1), dtype=torch.bool).tril()
+            mask = mask.to(query.device)
+        return attention(self._split(self.query_proj(query)), keys, values, mask)[1]
+
     def _split(self, x: Tensor) -> Tensor:
         # (B, L, D) -> (B, H, L, head_dim)
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
