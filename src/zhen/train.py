@@ -40,6 +40,9 @@ def train(cfg: DictConfig) -> float | None:
 
     started = time.monotonic()
     L.seed_everything(cfg.seed, workers=True, verbose=False)
+    # With `trainer.deterministic`, PyTorch also fills every new tensor, to expose reads of
+    # uninitialised memory. Nothing here reads any, and on a CPU it costs a tenth of the speed.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
     # Whatever may refuse a value is made here, before anything is written.
     data = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed)
