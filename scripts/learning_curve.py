@@ -17,7 +17,8 @@ Curve = tuple[list[int], list[float]]
 
 def read_curve(rows: list[dict[str, str]], name: str) -> Curve:
     """The updates at which `name` was logged, and its values."""
-    points = [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
+    # Lightning counts steps from 0: what it logs at step 0 comes after the first update.
+    points = [(int(row["step"]) + 1, float(row[name])) for row in rows if row.get(name)]
     return [step for step, _ in points], [value for _, value in points]
 
 

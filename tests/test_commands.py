@@ -4,8 +4,12 @@ import csv
 import json
 import os
 import resource
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -211,9 +215,17 @@ def test_same_seed_same_weights_and_another_seed_others(place: Place, run_dir: P
 
 BAD = [
     ("model.num_heads=3", "`model`: `num_heads` must divide `d_model` (32), but is 3; try one of "),
-    ("optimizer.lr=abc", "`optimizer.lr` must be a float, but is 'abc'"),
-    ("optimizer.lr=-1", "`optimizer`: Invalid learning rate: -1"),
-    ("trainer.max_epochs=-5", "`trainer`: `max_epochs` must be a non-negative integer or -1. "),
+    ("optimizer.lr=abc", "`optimizer.lr` must be a number above 0, but is 'abc'"),
+    (
+        "trainer.max_epochs=-5",
+        "`trainer.max_epochs` must be an int, at least 0, or -1 for no limit",
+    ),
+    ("trainer.accelerator=tpu", "`trainer`: "),
+    ("callbacks.progress.refresh_seconds=nan", "`callbacks.progress`: `refresh_seconds` must be "),
+    ("decode.length_penalty=1e4", "`decode`: `length_penalty` must be from -10 to 10, but is 1"),
+    ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
+    ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
+    ("paths.cache=/proc/x", "paths.cache: cannot make /proc/x"),
     ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
     ("data.test=empty.tsv", "data.test: empty.tsv has no pairs; write one pair a line, separated"),
     ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
@@ -361,7 +373,9 @@ def test_translate_refuses_a_place_that_is_not_there_before_it_works(
     place: Place, tmp_path: Path, here: Any
 ) -> None:
     line = refused(here(place, "translate", "ckpt=none", f"output={tmp_path / 'no' / 'out.txt'}"))
-    assert line == f"output: {tmp_path / 'no'} is no directory; make it first"
+    assert line.startswith(f"output: cannot write {tmp_path / 'no' / 'out.txt'}: No such file or")
+    line = refused(here(place, "translate", "ckpt=none", f"output={tmp_path}"))
+    assert line == f"output: {tmp_path} is a directory; give a file"
 
 
 def test_translate_is_quiet_when_the_reader_leaves(place: Place, best: str, tmp_path: Path) -> None:
@@ -373,7 +387,84 @@ def test_translate_is_quiet_when_the_reader_leaves(place: Place, best: str, tmp_
     assert process.stdout.readline().endswith(b"\n")
     process.stdout.close()  # as `head -1` does
     assert process.stderr.read() == b""
-    assert process.wait(60) == 0
+    assert process.wait(60) == 141  # what a program that SIGPIPE ends leaves
+
+
+def test_a_run_is_never_written_over(place: Place, run_dir: Path) -> None:
+    before = (run_dir / "config.yaml").read_bytes()
+    done = place.train("seed=5", "logger={}", ZHEN_RUN_ID="first")
+    assert refused(done).startswith(f"{run_dir} holds a run already")
+    assert (run_dir / "config.yaml").read_bytes() == before
+
+
+def test_sigterm_and_sigint_end_a_training_in_one_line(tmp_path: Path, tsv: Any) -> None:
+    place = Place(tmp_path, tsv)
+    for number, status, word in (
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGINT, 130, "inter"),
+    ):
+        arguments = [*place.data, "name=tiny", "trainer.max_steps=-1", "trainer.max_epochs=-1"]
+        process = place.start(
+            "train", *arguments, "trainer.val_check_interval=2", *place.paths, ZHEN_RUN_ID=word
+        )
+        log = place.runs / "tiny" / word / "log.txt"
+        while not (log.exists() and "validation at update 4" in log.read_text(encoding="utf-8")):
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(number)
+        error = process.communicate(timeout=60)[1].decode()
+        assert process.returncode == status
+        assert error.splitlines()[-1].startswith(word)
+        assert "Traceback" not in error + log.read_text(encoding="utf-8")
+
+
+def test_a_run_without_an_update_or_a_validation_still_ends_well(tmp_path: Path, tsv: Any) -> None:
+    place = Place(tmp_path, tsv)
+    done = place.train("trainer.max_steps=0", ZHEN_RUN_ID="none")
+    assert done.returncode == 0, done.stderr.decode()
+    done = place.train("trainer.limit_val_batches=0", ZHEN_RUN_ID="unseen")
+    assert done.returncode == 0, done.stderr.decode()
+    assert not (place.runs / "tiny" / "unseen" / "checkpoints" / "best.ckpt").exists()
+    assert place.run("translate", text="茶\n".encode()).stdout.count(b"\n") == 1
+
+
+def test_double_precision(tmp_path: Path, tsv: Any) -> None:
+    done = Place(tmp_path, tsv).train("trainer.precision=64-true")
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_training_that_diverges_says_so(tmp_path: Path, tsv: Any) -> None:
+    place = Place(tmp_path, tsv)
+    done = place.train("optimizer.lr=1e30", "scheduler=constant", "scheduler.warmup_updates=0")
+    assert done.returncode == 1
+    line = done.stderr.decode().splitlines()[-1]
+    assert line.startswith("error: the validation loss is ") and "lower `optimizer.lr`" in line
+
+
+@pytest.mark.parametrize("content", ["", "a: [", "- 1\n", "data: 3\n"])
+def test_evaluate_beside_a_foreign_config(
+    place: Place, best: str, tmp_path: Path, here: Any, content: str
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    copy = tmp_path / "checkpoints" / "best.ckpt"
+    shutil.copy(best.removeprefix("ckpt="), copy)
+    (tmp_path / "config.yaml").write_text(content)
+    line = refused(here(place, "evaluate", f"ckpt={copy}"))
+    assert line.startswith(f"{copy} is in no run directory: give the test data")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "> /dev/full"])
+def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -> None:
+    command = shlex.join([sys.executable, "-m", "zhen.translate", best, *place.paths])
+    done = subprocess.run(
+        ["bash", "-c", f"echo 茶 | {command} {closed}"],
+        cwd=place.folder, env=place.environment, capture_output=True,
+    )  # fmt: skip
+    error = done.stderr.decode()
+    assert "Traceback" not in error and "Exception ignored" not in error
+    assert done.returncode == (1 if "full" in closed else 0), error
+    if "full" in closed:
+        assert error == "error: [Errno 28] No space left on device\n"
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "translate"])

@@ -83,7 +83,7 @@ BAD = [
         "model=smal",
         "`model=smal`: no such model; did you mean `small`? the options are base, big, small, tiny",
     ),
-    ("logger=null", "`logger=null`: a group is left out with '~logger'; the options are"),
+    ("logger=null", "`logger=null`: choose one; the options are"),
     # what is no override at all
     ("max_epochs", "`max_epochs` is not a setting: write key=value, as trainer.max_epochs=3"),
     ("--lr=1", "unrecognized arguments: --lr=1: settings are written key=value"),
@@ -107,9 +107,9 @@ BAD = [
         "name=7",
         "`name` must be letters, digits, `.`, `_` and `-`, the first a letter or digit, but",
     ),
-    ("optimizer.lr=abc", "`optimizer.lr` must be a float, but is 'abc'"),
-    ("optimizer.lr=null", "`optimizer.lr` must be a float, but is null"),
-    ("optimizer.betas=[0.9]", "`optimizer.betas` must be a list of 2 values, each a float, but is"),
+    ("optimizer.lr=abc", "`optimizer.lr` must be a number above 0, but is 'abc'"),
+    ("optimizer.lr=null", "`optimizer.lr` must be a number above 0, but is null"),
+    ("optimizer.betas=[0.9]", "`optimizer.betas` must be two numbers, each at least 0 and below 1"),
     ("model.d_model=3.5", "`model.d_model` must be an int, but is 3.5"),
     ("model.d_model=yes", "`model.d_model` must be an int, but is 'yes'"),
     ("model.d_model=true", "`model.d_model` must be an int, but is true"),
@@ -117,7 +117,30 @@ BAD = [
     ("model.tie_embeddings=1", "`model.tie_embeddings` must be true or false, but is 1"),
     ("data.batch=3", "`data.batch` must be a mapping, but is 3"),
     ("data.languages=zh", "`data.languages` must be a list, each value a string, but is 'zh'"),
-    ("trainer.max_epochs=x", "`trainer.max_epochs` must be an int or null, but is 'x'"),
+    # what a library would take, or refuse too late
+    *(
+        (f"{key}={value}", f"`{key.removeprefix('+')}` must be ")
+        for key, values in {
+            "optimizer.lr": ["0", "-0.0", "inf", "1e400", "nan", "-1"],
+            "optimizer.eps": ["0", "nan"],
+            "optimizer.betas": ["[0.9,1.0]", "[-1,0]"],
+            "optimizer.weight_decay": ["-1", "inf"],
+            "trainer.num_nodes": ["0"],
+            "trainer.max_epochs": ["-5", "x", "1.5"],
+            "trainer.max_steps": ["-2"],
+            "trainer.gradient_clip_val": ["-1", "0", "nan"],
+            "trainer.accumulate_grad_batches": ["0", "-1"],
+            "trainer.val_check_interval": ["0", "0.0", "1.5", "-1"],
+            "trainer.check_val_every_n_epoch": ["0", "-1"],
+            "trainer.num_sanity_val_steps": ["-5"],
+            "trainer.log_every_n_steps": ["0", "-1"],
+            "+trainer.limit_train_batches": ["-1", "1.5"],
+            "+trainer.limit_test_batches": ["0", "0.0"],
+            "+trainer.overfit_batches": ["1", "0.5"],
+            "callbacks.checkpoint.save_top_k": ["2", "-1"],
+        }.items()
+        for value in values
+    ),
     (
         "trainer.precision=17",
         "`trainer.precision` must be one of 64, 32, 16, 'transformer-engine',",

@@ -10,13 +10,13 @@ from omegaconf import OmegaConf
 
 from zhen.compose import CONFIGS, compose, groups
 from zhen.config import build, build_all
-from zhen.schema import check
+from zhen.schema import LIMITS, check
 
 FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
 COMMANDS = ["train", "evaluate", "translate"]
 CHOICES = [
     f"{group}={option}"
-    for group, options in groups().items()
+    for group, options in groups("train").items()
     for option in options
     if group not in ("hydra", "paths")
 ]
@@ -57,6 +57,26 @@ def test_a_file_begins_by_saying_what_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
+def test_each_number_of_a_library_class_has_its_limits(path: Path) -> None:
+    for node in find_nodes(yaml.safe_load(path.read_text())):
+        if node["_target_"].startswith("zhen."):
+            continue
+        group = path.parent.name
+        prefix = f"{group}.{path.stem}" if group == "callbacks" else group
+        for key, value in node.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and key != "devices":
+                assert f"{prefix}.{key}" in LIMITS, key  # devices: Lightning checks them
+
+
+def find_nodes(value: object) -> list[dict]:
+    """The mappings with `_target_`, at any depth."""
+    if not isinstance(value, dict):
+        return []
+    own = [value] if "_target_" in value else []
+    return own + [node for inner in value.values() for node in find_nodes(inner)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
 def test_no_key_is_given_twice(path: Path) -> None:
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
@@ -77,7 +97,7 @@ def test_a_command_composes_and_passes_its_check(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["evaluate", "translate"])
-@pytest.mark.parametrize("option", groups()["decode"])
+@pytest.mark.parametrize("option", groups("train")["decode"])
 def test_decoding_is_chosen_alike_everywhere(command: str, option: str) -> None:
     check(cfg := compose(command, [f"decode={option}"]))
     assert cfg.decode == compose("train", [f"decode={option}"]).decode

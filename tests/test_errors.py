@@ -9,7 +9,8 @@ from zhen.compose import groups, known_keys
 from zhen.errors import did_you_mean, nearest, one_line
 
 KNOWN = {
-    command: known_keys(command) | set(groups()) for command in ("train", "evaluate", "translate")
+    command: known_keys(command) | set(groups(command))
+    for command in ("train", "evaluate", "translate")
 }
 
 

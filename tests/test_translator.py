@@ -356,6 +356,16 @@ def test_weights_that_are_none(weights: Any, path: Path) -> None:
     refusal(path)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_of_a_training_that_diverged(value: float, path: Path) -> None:
+    content = content_of(TRANSLATOR)
+    content["state_dict"]["model.output.weight"] = torch.full_like(
+        content["state_dict"]["model.output.weight"], value
+    )
+    torch.save(content, path)
+    assert "not all finite: the training diverged" in refusal(path)
+
+
 def test_the_content_is_plain_data_on_the_cpu(path: Path) -> None:
     content = read_checkpoint(path)
     assert content["epoch"] == 3

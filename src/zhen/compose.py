@@ -1,7 +1,7 @@
 """Composes configurations from `configs/`, and explains in one line why one cannot be composed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -64,12 +64,17 @@ def absolute_paths(cfg: DictConfig) -> DictConfig:
     return cfg
 
 
-def groups() -> dict[str, list[str]]:
-    """Configuration groups and the options of each."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(config_directory().glob("*/*.yaml")):
-        found.setdefault(path.parent.name, []).append(path.stem)
-    return found
+def groups(config_name: str) -> dict[str, list[str]]:
+    """The groups of a command's configuration and the options of each."""
+    config = OmegaConf.load(config_directory() / f"{config_name}.yaml")
+    assert isinstance(config, DictConfig)
+    defaults = OmegaConf.to_container(config.defaults)
+    assert isinstance(defaults, list)
+    names = [str(name) for entry in defaults if isinstance(entry, Mapping) for name in entry]
+    return {
+        name: sorted(path.stem for path in (config_directory() / name).glob("*.yaml"))
+        for name in names
+    }
 
 
 @cache
@@ -134,24 +139,26 @@ def _grammar(text: str, error: Exception) -> str:
     if "=" not in text and not text.startswith("~"):
         return f"`{text}` is not a setting: write key=value, as trainer.max_epochs=3"
     return (
-        f"`{text}` cannot be read ({one_line(str(error).splitlines()[0])}): a value with spaces or"
-        " any of ,=:{}[]()'\"$ is quoted for Hydra, inside the shell's quotes: key='\"a, b\"'"
+        f"`{text}` cannot be read ({one_line(str(error).splitlines()[0])}): a value with spaces,"
+        " letters beyond ASCII or any of ~,=:{}[]()'\"$ is quoted for Hydra, inside the shell's"
+        " quotes: key='\"a, b\"'"
     )
 
 
 def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[str]) -> str:
     """Why this one override is refused, when all before it compose."""
     override = OverridesParser.create().parse_overrides([text])[0]
-    key, value, options = override.key_or_group, override.value(), groups()
+    key, value, options = override.key_or_group, override.value(), groups(config_name)
     known = known_keys(config_name, *accepted)
     if key in options and isinstance(value, str) and value not in options[key]:
         near = did_you_mean(value, options[key]) or ";"
         return f"`{key}={value}`: no such {key}{near} the options are {', '.join(options[key])}"
     if key in options and value is None and not override.is_delete():
-        choices = ", ".join(options[key])
-        return f"`{text}`: a group is left out with '~{key}'; the options are {choices}"
+        return f"`{text}`: choose one; the options are {', '.join(options[key])}"
     if re.match(r"hydra\b", key):
         return f"`{text}` is refused by Hydra: {_reason(error)}"
+    if key in known and override.is_delete():
+        return f"`{text}`: `{key}` is null already"
     if key not in known and override.is_delete():
         return f"`{text}`: there is no `{key}` to take out{did_you_mean(key, known)}"
     if key not in known and not override.is_add():

@@ -57,7 +57,8 @@ def run_command(command: Command, config_name: str) -> None:
     """Composes `configs/<config_name>.yaml` with the command line, checks it, calls `command`.
 
     A `UserError` becomes one line on stderr and exit status 1, unless HYDRA_FULL_ERROR=1 asks for
-    the traceback; an interrupt exits with 130; any other exception is a bug and passes.
+    the traceback, and so does what the system refuses, such as a full disk. An interrupt exits
+    with 130, SIGTERM with 143, a closed pipe with 141; any other exception is a bug and passes.
 
     Args:
         command: gets the checked configuration; must import what is heavy inside.
@@ -69,22 +70,37 @@ def run_command(command: Command, config_name: str) -> None:
     # Lightning's remarks on hardware and products; its warnings stay.
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     full_error, argv = os.environ.get("HYDRA_FULL_ERROR"), sys.argv
     try:
         _run(command, config_name, full_error)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _leave("interrupted", 130)
     except SystemExit as stop:
-        # Lightning ends its clean-up after an interrupt with the status of an error.
-        sys.exit(130 if isinstance(stop.__context__, KeyboardInterrupt) else stop.code)
-    except UserError as error:
+        # Lightning ends after an interrupt with the status of an error, after SIGTERM with that of
+        # success.
+        if isinstance(stop.__context__, KeyboardInterrupt):
+            _leave("interrupted", 130)
+        if type(stop).__name__ == "SIGTERMException":
+            _leave("terminated", 143)
+        raise
+    except BrokenPipeError:  # whoever read the output has left, as `head` does
+        # What is still in the buffer must go somewhere when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (UserError, OSError) as error:
         if full_error == "1":
             raise
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        sys.exit(1)
+        _leave(f"error: {one_line(error)}", 1)
     finally:
         sys.argv = argv
+
+
+def _leave(message: str, status: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(status)
 
 
 def current_overrides() -> list[str]:
@@ -156,7 +172,7 @@ def _call(make: Callable[..., Any], key: str, /, *args: Any, **extra: Any) -> An
 
 def _refuse(key: str, error: BaseException) -> NoReturn:
     # Lightning's class by name: importing it would cost every command a second.
-    legal = (ValueError, TypeError)
+    legal = (ValueError, TypeError, ImportError)
     if isinstance(error, legal) or type(error).__name__ == "MisconfigurationException":
         raise UserError(f"`{key}`: {one_line(error)}") from error
     raise error

@@ -28,12 +28,13 @@ def evaluate(cfg: DictConfig) -> None:
     decode = build(cfg.decode, "decode")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint)
-    test = cfg.test or trained_with(checkpoint).data.test
+    test = cfg.test or trained_with(checkpoint).test
     try:
         data = TranslationData(
             test=test if isinstance(test, str) else dict(test),
-            languages=list(cfg.languages or trained_with(checkpoint).data.languages),
+            languages=list(cfg.languages or trained_with(checkpoint).languages),
             source_lang=translator.source_lang,
+            target_lang=translator.target_lang,
             batch=BatchOptions(eval_tokens=cfg.batch.tokens),
             cache_dir=cfg.paths.cache,
             tokenizer=translator.tokenizer,
@@ -61,20 +62,22 @@ def evaluate(cfg: DictConfig) -> None:
 
 
 def trained_with(checkpoint: Path) -> DictConfig:
-    """The configuration of the run that wrote `checkpoint`.
+    """The data of the run that wrote `checkpoint`, from its configuration.
 
     Raises:
         UserError: the checkpoint does not lie in a run directory.
     """
     path = checkpoint.parent.parent / "config.yaml"
-    if not path.is_file():
-        raise UserError(
-            f"{checkpoint} is in no run directory: give the test data, test=TSV, and its columns,"
-            " languages=[zh,en]"
-        )
-    config = OmegaConf.load(path)
-    assert isinstance(config, DictConfig)
-    return config
+    try:
+        data = OmegaConf.load(path).data
+        if data.test and data.languages:
+            return data
+    except Exception:  # no file, or a foreign one with anything in it
+        pass
+    raise UserError(
+        f"{checkpoint} is in no run directory: give the test data, test=TSV, and its columns,"
+        " languages=[zh,en]"
+    )
 
 
 if __name__ == "__main__":

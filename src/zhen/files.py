@@ -30,6 +30,22 @@ def make_directory(path: str | Path, key: str) -> Path:
     return path
 
 
+def check_writable(path: str | Path, key: str) -> None:
+    """Find out before the work, not after it, whether a file can be written at `path`.
+
+    Raises:
+        UserError: it is a directory, or none can be made there.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{key}: {path} is a directory; give a file")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
+
+
 def write_atomic(path: str | Path, content: str | bytes, key: str = "paths.runs") -> None:
     """Writes a whole file: aside, to disk, then renamed; text in UTF-8 with `\\n`.
 

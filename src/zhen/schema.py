@@ -2,7 +2,8 @@
 
 A node with `_target_` is held against the signature and type hints of what it will call, so that
 a constructor's own annotations are the schema. The few keys outside such nodes are in `PLAIN`.
-Ranges are the constructors' business (`zhen.config.build` reports them).
+Ranges are the constructors' business (`zhen.config.build` reports them); `LIMITS` has those that a
+library's constructor does not check.
 """
 
 import contextlib
@@ -52,6 +53,53 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
         "auto, cpu, gpu or mps",
     ),
     "batch.tokens": (Annotated[int, Field(ge=1)], "an int, at least 1"),
+}
+
+_POSITIVE = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_SHARE = Annotated[float, Field(ge=0, lt=1)]
+_AT_LEAST_1 = Annotated[int, Field(ge=1)]
+_PART = Annotated[float, Field(gt=0, le=1)]
+_BATCHES = (
+    Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, le=1)] | None,
+    "an int of at least 0, a share of the batches from 0.0 to 1.0, or null",
+)
+
+# Keys of library classes that accept what makes no sense, or fail on it after the training.
+LIMITS: Mapping[str, tuple[Any, str]] = {
+    "optimizer.lr": (_POSITIVE, "a number above 0"),
+    "optimizer.eps": (_POSITIVE, "a number above 0"),
+    "optimizer.betas": (tuple[_SHARE, _SHARE], "two numbers, each at least 0 and below 1"),
+    "optimizer.weight_decay": (
+        Annotated[float, Field(ge=0, allow_inf_nan=False)],
+        "a number, at least 0",
+    ),
+    "trainer.num_nodes": (_AT_LEAST_1, "an int, at least 1"),
+    "trainer.max_epochs": (Annotated[int, Field(ge=-1)], "an int, at least 0, or -1 for no limit"),
+    "trainer.max_steps": (Annotated[int, Field(ge=-1)], "an int, at least 0, or -1 for no limit"),
+    "trainer.gradient_clip_val": (_POSITIVE | None, "a number above 0, or null"),
+    "trainer.accumulate_grad_batches": (_AT_LEAST_1, "an int, at least 1"),
+    "trainer.val_check_interval": (
+        _AT_LEAST_1 | _PART | None,
+        "an int of at least 1, a share of an epoch above 0 and at most 1.0, or null",
+    ),
+    "trainer.check_val_every_n_epoch": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
+    "trainer.num_sanity_val_steps": (
+        Annotated[int, Field(ge=-1)],
+        "an int, at least 0, or -1 for all",
+    ),
+    "trainer.log_every_n_steps": (_AT_LEAST_1, "an int, at least 1"),
+    "trainer.limit_train_batches": _BATCHES,
+    "trainer.limit_val_batches": _BATCHES,
+    "trainer.limit_test_batches": (
+        _AT_LEAST_1 | _PART | None,
+        "an int of at least 1, a share above 0 and at most 1.0, or null",
+    ),
+    "trainer.overfit_batches": (
+        Literal[0],
+        "0, since it would undo the batches of similar length (trainer.limit_train_batches=1 trains"
+        " on little)",
+    ),
+    "callbacks.checkpoint.save_top_k": (Literal[0, 1], "0 or 1"),
 }
 
 # Groups whose children are nodes, each of which may be null: left out.
@@ -176,6 +224,8 @@ def _check_target(node: dict[str, Any], key: str, supplied: Mapping[str, Sequenc
             )
         if isinstance(value, dict) and "_target_" in value:
             _check_target(value, full, supplied)
+        elif full in LIMITS:
+            _check_value(full, value, *LIMITS[full])
         elif name in hints:
             _check_value(full, value, hints[name])
     if node.get("_partial_"):

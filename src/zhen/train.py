@@ -30,7 +30,7 @@ def train(cfg: DictConfig) -> float | None:
     import lightning as L
     import torch
 
-    from zhen.files import write_atomic, write_json
+    from zhen.files import make_directory, write_atomic, write_json
     from zhen.runs.directory import RunDirectory, is_main
     from zhen.runs.provenance import provenance
     from zhen.runs.results import peak_memory_gib, write_results
@@ -59,11 +59,14 @@ def train(cfg: DictConfig) -> float | None:
     for split in splits:
         data.read(split)
 
-    if is_main() and Path(cfg.paths.run_dir, "metrics.csv").exists():
+    if is_main() and RunDirectory(Path(cfg.paths.run_dir)).config.exists():
         raise UserError(
             f"{cfg.paths.run_dir} holds a run already, and resuming is not there yet: choose"
             " another ZHEN_RUN_ID or name"
         )
+    saved = trainer.checkpoint_callback
+    if saved is not None and saved.dirpath:
+        make_directory(saved.dirpath, key="callbacks.checkpoint.dirpath")
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         tokenizer = data.tokenizer
@@ -92,9 +95,9 @@ def train(cfg: DictConfig) -> float | None:
         fit_started = time.monotonic()
         with settings_refused_late():
             trainer.fit(module, datamodule=data)
-        trained = time.monotonic() - fit_started
-        best = trainer.checkpoint_callback.best_model_path if trainer.checkpoint_callback else ""
-        trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False)
+            trained = time.monotonic() - fit_started
+            best = saved.best_model_path if saved else ""
+            trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False)
 
         if is_main():
             speeds = [c.tokens_per_second for c in callbacks if isinstance(c, Progress)]
@@ -109,7 +112,7 @@ def train(cfg: DictConfig) -> float | None:
             }
             write_results(run.path, module.tests, about)
             summarise(run.path, module.tests, about)
-    score = trainer.checkpoint_callback.best_model_score if trainer.checkpoint_callback else None
+    score = saved.best_model_score if saved else None
     return score.item() if score is not None else None
 
 

@@ -9,7 +9,6 @@ translated in blocks.
 import io
 import itertools
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,14 +24,14 @@ BLOCK = 2048  # lines sorted by length and translated together
 
 def translate(cfg: DictConfig) -> None:
     """Translate `cfg.input`, or standard input, with `cfg.ckpt` or the newest best checkpoint."""
-    from zhen.files import write_atomic
+    from zhen.files import check_writable, write_atomic
     from zhen.runs.directory import newest_checkpoint
     from zhen.translator import Translator, pick_device
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     decode = build(cfg.decode, "decode")
-    if cfg.output and not Path(cfg.output).parent.is_dir():
-        raise UserError(f"output: {Path(cfg.output).parent} is no directory; make it first")
+    if cfg.output:
+        check_writable(cfg.output, key="output")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint, device=pick_device(cfg.device))
     source = open_input(cfg.input)
@@ -46,13 +45,8 @@ def translate(cfg: DictConfig) -> None:
     done = 0
     while block := list(itertools.islice(lines, 1 if source.isatty() else BLOCK)):
         texts = translator.translate(block, decode, cfg.batch.tokens, first_line=done + 1)
-        try:
-            target.write("".join(f"{text}\n" for text in texts).encode())
-            target.flush()
-        except BrokenPipeError:  # whoever read the output has left, as `head` does
-            # What is still in the buffer must go somewhere when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return
+        target.write("".join(f"{text}\n" for text in texts).encode())
+        target.flush()
         done += len(block)
     if isinstance(target, io.BytesIO):
         write_atomic(cfg.output, target.getvalue(), key="output")

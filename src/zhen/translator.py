@@ -59,6 +59,8 @@ class Translator:
                     if name.startswith("model.")
                 }
             )
+            if not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
+                raise ValueError("its weights are not all finite: the training diverged")
             tokenizer = Tokenizer.from_json(about["tokenizer"])
             if tokenizer.vocab_size != model.config["vocab_size"]:
                 raise ValueError("its tokenizer is of another model")
@@ -204,6 +206,6 @@ def pick_device(name: str) -> torch.device:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = shorten(str(error).splitlines()[0], 100)
         raise UserError(f"device: there is no {name} here ({reason}); try device=cpu") from error
     return device

@@ -96,6 +96,13 @@ def test_tokenizer_can_be_a_file_or_ready_made(make_data: Maker, tmp_path: Path)
     assert make_data(tokenizer=made).tokenizer is made
 
 
+def test_a_damaged_vocabulary_is_learned_again(make_data: Maker, tmp_path: Path) -> None:
+    wanted = make_data().tokenizer.to_json()
+    (file,) = (tmp_path / "cache" / "tokenizers").iterdir()
+    file.write_bytes(b"")
+    assert make_data().tokenizer.to_json() == wanted == file.read_text(encoding="utf-8")
+
+
 def test_faulty_file_is_named_by_its_key(make_data: Maker, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.tsv")
     for split, key in (("train", "data.train"), ("val", "data.val"), ("part", "data.test.part")):

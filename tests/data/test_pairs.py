@@ -79,6 +79,16 @@ def test_cache_is_read_not_made_again(
     assert torch.equal(again[[0, 1, 2]].labels, first[[0, 1, 2]].labels)
 
 
+def test_a_damaged_cache_is_made_anew(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "a")
+    for file in (tmp_path / "a").iterdir():
+        whole = file.read_bytes()
+        for content in (b"", whole[: len(whole) // 2]):
+            file.write_bytes(content)
+            again = EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "a")
+            assert again.targets == CORPUS.targets and len(again.lengths) == 3
+
+
 def test_failed_writing_leaves_nothing(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, cfg: DictConfig) -> None
 
 def checkpoint(runs: Path, name: str, age: int, file: str = "best.ckpt") -> Path:
     path = runs / name / "checkpoints" / file
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     os.utime(path, (1_000_000 - age, 1_000_000 - age))
     return path
@@ -85,9 +85,22 @@ def checkpoint(runs: Path, name: str, age: int, file: str = "best.ckpt") -> Path
 def test_the_newest_checkpoint_is_that_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
     checkpoint(tmp_path, "a/20261129-1", age=30)
     newest = checkpoint(tmp_path, "b/4711", age=20)
-    checkpoint(tmp_path, "a/20261129-2", age=10, file="last.ckpt")
+    checkpoint(tmp_path, "b/4711", age=10, file="last.ckpt")
     (tmp_path / "a" / "empty" / "checkpoints" / "best.ckpt").mkdir(parents=True)
     assert newest_checkpoint(tmp_path) == newest
+
+
+def test_a_run_that_never_validated_has_its_last_checkpoint(tmp_path: Path) -> None:
+    checkpoint(tmp_path, "a/1", age=30)
+    last = checkpoint(tmp_path, "a/2", age=20, file="last.ckpt")
+    assert newest_checkpoint(tmp_path) == last
+
+
+def test_debug_runs_count_only_where_there_are_no_others(tmp_path: Path) -> None:
+    debug = checkpoint(tmp_path, "debug/1", age=10)
+    assert newest_checkpoint(tmp_path) == debug
+    real = checkpoint(tmp_path, "a/1", age=20)
+    assert newest_checkpoint(tmp_path) == real
 
 
 @pytest.mark.parametrize("runs", ["empty", "nowhere"])

@@ -1,5 +1,6 @@
 """The LightningDataModule: reads and encodes the splits, and makes the loaders."""
 
+import contextlib
 import hashlib
 import logging
 import re
@@ -108,7 +109,8 @@ class TranslationData(L.LightningDataModule):
         self._languages = languages
         self._key = key
         self._files = {"train": train or "", "val": val or ""}
-        self._test_files = {"test": test} if isinstance(test, str) else dict(test)
+        files = {"test": test} if isinstance(test, str) else test
+        self._test_files = {str(part): file for part, file in files.items()}
         if not self._test_files:
             raise ValueError("`test` must name at least one file, but is empty")
         for part in self._test_files:
@@ -164,6 +166,8 @@ class TranslationData(L.LightningDataModule):
         """
         if name not in self._corpora:
             key, file = self._key_and_file(name)
+            if not file:
+                raise UserError(f"`{key}` must be the path of a TSV, but is empty")
             corpus = read_corpus(
                 Path(file),
                 key=key,
@@ -188,9 +192,10 @@ class TranslationData(L.LightningDataModule):
         if len(too_long):
             index = too_long[0]
             key, file = self._key_and_file(name)
+            remedy = "raise model.max_positions" if self._key else "train a model with more"
             raise UserError(
                 f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"
-                f" only {max_positions} positions: shorten it or raise model.max_positions"
+                f" only {max_positions} positions: shorten it or {remedy}"
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
@@ -252,10 +257,12 @@ class TranslationData(L.LightningDataModule):
         corpus = self.read("train")
         digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
         path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
-        if not path.exists():
-            tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
-            make_directory(path.parent, key="paths.cache")
-            write_atomic(path, tokenizer.to_json(), key="paths.cache")
+        if path.exists():
+            with contextlib.suppress(UserError):  # damaged: learned again
+                return Tokenizer.load(path)
+        tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
+        make_directory(path.parent, key="paths.cache")
+        write_atomic(path, tokenizer.to_json(), key="paths.cache")
         return Tokenizer.load(path)
 
 

@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ from torch.utils.data import Dataset as TorchDataset
 
 from zhen.data.corpus import Corpus
 from zhen.data.tokenizer import Tokenizer
+from zhen.errors import one_line
+from zhen.files import make_directory
+
+log = logging.getLogger(__name__)
 
 disable_progress_bars()  # they would flicker for every split, at every start
 
@@ -31,7 +36,7 @@ FEATURES = Features(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Batch:
     """Pairs padded to a common length.
 
@@ -67,18 +72,24 @@ class EncodedPairs(TorchDataset[Batch]):
     def cached(cls, corpus: Corpus, tokenizer: Tokenizer, path: Path) -> "EncodedPairs":
         """The pairs of `corpus`, encoded once and kept at `path`, a directory.
 
-        The directory appears complete or not at all: it is written aside, then renamed.
+        The directory appears complete or not at all: it is written aside, then renamed. One that
+        was damaged later is made anew.
         """
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        if path.exists():
             try:
-                encode(corpus, tokenizer).save_to_disk(aside)
-                aside.rename(path)
-            except OSError:
-                shutil.rmtree(aside, ignore_errors=True)
-                if not path.exists():  # another process may have been first, with the same content
-                    raise
+                return cls(load_from_disk(str(path)), tokenizer)
+            except (OSError, ValueError, KeyError) as error:
+                log.warning("%s is damaged (%s): made anew", path, one_line(error))
+                shutil.rmtree(path, ignore_errors=True)
+        make_directory(path.parent, key="paths.cache")
+        aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            encode(corpus, tokenizer).save_to_disk(aside)
+            aside.rename(path)
+        except OSError:
+            shutil.rmtree(aside, ignore_errors=True)
+            if not path.exists():  # another process may have been first, with the same content
+                raise
         return cls(load_from_disk(str(path)), tokenizer)
 
     def __len__(self) -> int:

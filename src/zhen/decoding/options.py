@@ -1,6 +1,5 @@
 """What can be asked of decoding, and what comes back."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,12 +14,12 @@ class DecodeOptions:
         num_beams: hypotheses kept at each step; 1 is greedy search.
         length_penalty: hypotheses are ranked by log P / length^length_penalty, the length
             counted in pieces with the end piece; above 1 favours long ones, 0 ranks by log P,
-            below 0 favours short ones.
+            below 0 favours short ones; from -10 to 10, beyond which the power overflows.
         max_new_tokens: longest hypothesis, in pieces with the end piece; None allows each sentence
             twice its source's pieces plus 10.
 
     Raises:
-        ValueError: a count is below 1, or `length_penalty` is not finite.
+        ValueError: a count is below 1, or `length_penalty` is out of range.
     """
 
     num_beams: int = 1
@@ -30,8 +29,10 @@ class DecodeOptions:
     def __post_init__(self) -> None:
         if self.num_beams < 1:
             raise ValueError(f"`num_beams` must be at least 1, but is {self.num_beams}")
-        if not math.isfinite(self.length_penalty):
-            raise ValueError(f"`length_penalty` must be finite, but is {self.length_penalty}")
+        if not -10 <= self.length_penalty <= 10:
+            raise ValueError(
+                f"`length_penalty` must be from -10 to 10, but is {self.length_penalty}"
+            )
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise ValueError(f"`max_new_tokens` must be at least 1, but is {self.max_new_tokens}")
 
@@ -43,7 +44,7 @@ class DecodeOptions:
         if self.max_new_tokens is None:
             limits = 2 * source_lengths + 10
         else:
-            limits = torch.full_like(source_lengths, self.max_new_tokens)
+            limits = torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
         return limits.clamp(max=max_positions)
 
 

@@ -1,10 +1,11 @@
 """What is in a run directory, and how it is written.
 
-    runs/<experiment>/<time or job id>/
+    runs/<name>/<time or job id>/
         config.yaml      the resolved configuration    overrides.yaml   what the command line asked
         provenance.json  where the run came from       log.txt          what was logged, by rank 0
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
-        metrics.csv      numbers over time             results.json     scores of the test
+        metrics.csv      numbers over time             wandb/           the same, and more
+        test.*.src .hyp .ref   the test sentences      results.json     scores of the test
 
 A whole file appears complete or not at all: it is written aside, then renamed.
 """
@@ -94,7 +95,7 @@ class RunDirectory:
     def logging(self) -> Iterator[None]:
         """Inside, what is logged goes to `log.txt`, and on rank 0 to stderr too.
 
-        An exception that leaves the block is in `log.txt`, with its traceback.
+        An exception that leaves the block is in `log.txt`, an error with its traceback.
         """
         file = logging.FileHandler(self.log, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -119,7 +120,7 @@ class RunDirectory:
                 0,
                 message,
                 (),
-                (type(error), error, error.__traceback__),
+                (type(error), error, error.__traceback__) if isinstance(error, Exception) else None,
             )
             file.emit(record)  # to the file alone: the command reports it on the terminal
             raise
@@ -144,18 +145,23 @@ class _Stderr(logging.StreamHandler):
 
 
 def newest_checkpoint(runs: str | Path) -> Path:
-    """`checkpoints/best.ckpt` of the newest run below `runs`: the one written last.
+    """The best checkpoint of the newest run below `runs`, the one that wrote last.
+
+    Of a run that never validated, its last checkpoint. Runs of `debug=fast` count only where there
+    are no others.
 
     Raises:
         UserError: no run has one.
     """
-    found = [path for path in Path(runs).glob("*/*/checkpoints/best.ckpt") if path.is_file()]
+    found = [path for path in Path(runs).glob("*/*/checkpoints/*.ckpt") if path.is_file()]
     if not found:
         raise UserError(
             f"no trained model below {runs}: train one with `make train`, or name a checkpoint"
             " with ckpt=PATH"
         )
-    return max(found, key=lambda path: (path.stat().st_mtime_ns, path))
+    newest = max(found, key=lambda path: (path.parts[-4] != "debug", path.stat().st_mtime_ns, path))
+    run = RunDirectory(newest.parent.parent)
+    return next(path for path in (run.best, run.last, newest) if path in found)
 
 
 def rank() -> int:

@@ -1,1 +1,1 @@
-"""Training: the LightningModule, its loss, schedules, scores, callbacks and checkpoints."""
+"""Training: the LightningModule, its loss, schedules, scores, callbacks and loggers."""

@@ -29,16 +29,16 @@ class Progress(L.Callback):
     """
 
     def __init__(self, *, refresh_seconds: float) -> None:
-        if refresh_seconds <= 0:
+        if not refresh_seconds > 0:
             raise ValueError(f"`refresh_seconds` must be above 0, but is {refresh_seconds}")
         self._refresh_seconds = refresh_seconds
         self._bar: Bar | None = None
+        self._tokens = 0
+        self._training_seconds = 0.0
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self._start = self._last_line = time.monotonic()
         self._first_update = trainer.global_step
-        self._tokens = 0
-        self._training_seconds = 0.0
         if trainer.is_global_zero and sys.stderr.isatty():
             columns = [BarColumn(), TextColumn("{task.description}")]
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)

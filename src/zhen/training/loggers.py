@@ -17,6 +17,7 @@ from zhen.files import write_atomic
 class CsvLogger(Logger):
     """metrics.csv in the run directory: a row for each time something was logged.
 
+    The column `step` counts updates from 0, as Lightning does.
     Rows are added, also to a file that is there; Lightning's own CSV logger would delete it.
 
     Args:

@@ -1,5 +1,6 @@
 """The LightningModule: what happens to a batch in training, validation and test."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from torchmetrics import SumMetric
 
 from zhen.data import Batch, EncodedPairs, TranslationData
 from zhen.decoding import DecodeOptions
+from zhen.errors import UserError
 from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.schedule import Constant, Schedule
 from zhen.training.scores import Scores, score
@@ -141,6 +143,12 @@ class TranslationModule(L.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         self.validation = self._finish("val")
+        if not math.isfinite(self.validation.loss):
+            raise UserError(
+                f"the validation loss is {self.validation.loss} after {self.trainer.global_step}"
+                " updates: the training diverged; lower `optimizer.lr`, clip the gradient with"
+                " `trainer.gradient_clip_val`, or take a higher `trainer.precision`"
+            )
 
     def test_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._evaluate(self._data.test_parts[dataloader_idx], batch, self._decode)
