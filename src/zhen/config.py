@@ -186,7 +186,7 @@ def _run(
     arguments = _parse_arguments()
     name = arguments.config_name or config_name
     started = False
-    failures: list[UserError] = []
+    failures: list[UserError | OSError] = []
 
     @functools.wraps(command)
     def job(cfg: DictConfig) -> Any:
@@ -195,7 +195,7 @@ def _run(
         with _variable("HYDRA_FULL_ERROR", full_error), _outside_hydra(arguments) as number:
             try:
                 return _run_job(command, cfg, name, number)
-            except UserError as error:
+            except (UserError, OSError) as error:
                 failures.append(error)
                 if number is None:
                     return None  # raised below, where Hydra adds no line of its own
@@ -211,7 +211,9 @@ def _run(
         if started:
             raise
         raise UserError(explain(error, name, arguments.overrides)) from error
-    except UserError as error:
+    except (UserError, OSError) as error:
+        if not failures:
+            raise
         raise UserError(f"{len(failures)} of the sweep's jobs failed") from error
     if failures:
         raise failures[0]

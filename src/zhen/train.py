@@ -67,6 +67,7 @@ def train(cfg: DictConfig) -> float | None:
     saved = trainer.checkpoint_callback
     if saved is not None and saved.dirpath:
         make_directory(saved.dirpath, key="callbacks.checkpoint.dirpath")
+    make_directory(cfg.paths.cache, key="paths.cache")
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         tokenizer = data.tokenizer

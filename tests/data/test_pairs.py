@@ -12,6 +12,7 @@ from zhen.data import pairs as pairs_module
 from zhen.data.corpus import Corpus
 from zhen.data.pairs import EncodedPairs, encode, pad
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.errors import UserError
 
 CORPUS = Corpus(["我喜欢茶。", "花", "他看见黑猫。"], ["I like tea.", "flowers", "he"], "x")
 
@@ -87,6 +88,12 @@ def test_a_damaged_cache_is_made_anew(tokenizer: Tokenizer, tmp_path: Path) -> N
             file.write_bytes(content)
             again = EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "a")
             assert again.targets == CORPUS.targets and len(again.lengths) == 3
+
+
+def test_a_cache_that_cannot_be_made(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"^paths.cache: cannot make .*; choose another place with"):
+        EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "file" / "a")
 
 
 def test_failed_writing_leaves_nothing(
