@@ -63,7 +63,8 @@ class MultiHeadAttention(nn.Module):
     MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W^O,
     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    The projections of all heads are one matrix of D x D, split into H parts of head_dim.
+    The projections of all heads are one matrix of D x D, split into H parts of head_dim. Each has a
+    bias too, as PyTorch's has; the paper writes none.
 
     Args:
         d_model: width of the input and of the output, D.
@@ -124,7 +125,7 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
     ) -> Tensor:
         """Attend from `query` (B, Q, D) to projected keys and values (B, H, K, head_dim)."""
-        queries = self._split(self.query_proj(query))
+        queries = self._split(self.query_proj(query))  # (B, H, Q, head_dim)
         heads = fused_attention(queries, keys, values, mask, is_causal)  # (B, H, Q, head_dim)
         return self.output_proj(heads.transpose(1, 2).flatten(2))  # Concat(heads) W^O
 

@@ -41,7 +41,7 @@ class Embedding(nn.Module):
         ValueError: `d_model` is odd.
     """
 
-    positions: Tensor
+    positions: Tensor  # (max_positions, D)
 
     def __init__(
         self, *, vocab_size: int, d_model: int, max_positions: int, dropout: float
@@ -69,5 +69,5 @@ class Embedding(nn.Module):
                 f"a sequence of {end} pieces is longer than `max_positions` "
                 f"({self.positions.size(0)})"
             )
-        x = self.pieces(ids) * self.scale + self.positions[offset:end]
+        x = self.pieces(ids) * self.scale + self.positions[offset:end]  # (B, T, D)
         return self.dropout(x)

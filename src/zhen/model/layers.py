@@ -79,6 +79,9 @@ class EncoderLayer(nn.Module):
         dropout: residual dropout (section 5.4).
         norm: "post" (the paper) or "pre".
         activation: of the feed-forward network.
+
+    Raises:
+        ValueError: what `MultiHeadAttention`, `FeedForward` and `AddNorm` refuse.
     """
 
     def __init__(
@@ -124,7 +127,7 @@ class LayerCache:
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each with Add & Norm (figure 1, right).
 
-    Takes the arguments of `EncoderLayer`.
+    Takes the arguments of `EncoderLayer`, and refuses the same.
     """
 
     def __init__(
@@ -166,7 +169,7 @@ class DecoderLayer(nn.Module):
     def start(self, memory: Tensor) -> LayerCache:
         """An empty cache for decoding from `memory` (B, S, D)."""
         memory_keys, memory_values = self.cross_attention.keys_values(memory)
-        nothing = memory_keys[:, :, :0]
+        nothing = memory_keys[:, :, :0]  # (B, H, 0, head_dim)
         return LayerCache(nothing, nothing, memory_keys, memory_values)
 
     def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:

@@ -153,7 +153,7 @@ class Transformer(nn.Module):
         The loss picks the real positions from it, so that no logits are made for padding.
         """
         memory, memory_mask = self.encode(source)
-        x = self.embedding(target)
+        x = self.embedding(target)  # (B, T, D)
         for layer in self.decoder:
             x = layer(x, memory, memory_mask)
         return self.decoder_norm(x)
@@ -161,7 +161,7 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Encode ids (B, S) to the memory (B, S, D) and its mask (B, 1, 1, S), True = real."""
         mask = (source != self.pad_id)[:, None, None, :]
-        x = self.embedding(source)
+        x = self.embedding(source)  # (B, S, D)
         for layer in self.encoder:
             x = layer(x, mask)
         return self.encoder_norm(x), mask
