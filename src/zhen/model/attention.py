@@ -135,8 +135,8 @@ class MultiHeadAttention(nn.Module):
         """The weights (B, H, Q, K) behind the output of `forward` for the same arguments."""
         keys, values = self.keys_values(source)
         if is_causal:
-            mask = torch.ones(query.size(1), source.size(1), dtype=torch.bool).tril()
-            mask = mask.to(query.device)
+            everything = keys.new_ones(query.size(1), source.size(1), dtype=torch.bool)
+            mask = everything.tril()  # (Q, K)
         return attention(self._split(self.query_proj(query)), keys, values, mask)[1]
 
     def _split(self, x: Tensor) -> Tensor:
