@@ -6,7 +6,7 @@ Shapes: B batch, S source length, T target length, Q/K query/key length, D d_mod
 V vocabulary. Masks are boolean and True means "attend", everywhere.
 """
 
-from .attention import MultiHeadAttention, attention
+from .attention import MultiHeadAttention, attention, fused_attention
 from .attention_weights import AttentionWeights, attention_weights
 from .embedding import Embedding, sinusoidal_positions
 from .layers import AddNorm, DecoderLayer, EncoderLayer, FeedForward
@@ -24,5 +24,6 @@ __all__ = [
     "Transformer",
     "attention",
     "attention_weights",
+    "fused_attention",
     "sinusoidal_positions",
 ]
