@@ -1,5 +1,6 @@
 """The written-out formula = the fused kernel = PyTorch's module, in values and gradients."""
 
+import copy
 import math
 
 import pytest
@@ -19,7 +20,7 @@ from zhen.model import MultiHeadAttention, attention
 from zhen.model.attention import fused_attention
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
-MASKS = ("none", "causal", "padding", "random", "nothing")
+MASKS = ("none", "causal", "padding", "both", "random", "nothing")
 Case = tuple[list[Tensor], Tensor | None, Tensor]
 
 
@@ -28,8 +29,9 @@ def make_mask(kind: str, b: int, q: int, k: int) -> Tensor | None:
         return None
     if kind == "causal":
         return torch.ones(q, k, dtype=torch.bool).tril()
-    if kind == "padding":
-        return (torch.arange(k) < torch.randint(1, k + 1, (b, 1)))[:, None, None, :]
+    if kind in ("padding", "both"):
+        real = (torch.arange(k) < torch.randint(1, k + 1, (b, 1)))[:, None, None, :]
+        return real if kind == "padding" else real & make_mask("causal", b, q, k)
     mask = torch.rand(b, 1, q, k) < 0.6
     if kind == "nothing":  # at least one row with nothing to attend to
         mask[0, :, 0] = False
@@ -116,9 +118,9 @@ def test_a_row_with_nothing_to_attend_to_is_zero_and_disturbs_no_other(
     assert all(torch.equal(one, other) for one, other in zip(again, gradients[1:], strict=True))
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("kind", MASKS)
-def test_low_precision_stays_finite(dtype: torch.dtype, kind: str) -> None:
+def test_large_scores_stay_finite(dtype: torch.dtype, kind: str) -> None:
     torch.manual_seed(0)
     inputs = [(torch.randn(2, 2, 6, 8) * 20).to(dtype) for _ in range(3)]
     mask = make_mask(kind, 2, 6, 6)
@@ -157,29 +159,39 @@ def test_is_causal_equals_the_triangular_mask() -> None:
     assert_close(fused_attention(*inputs, is_causal=True), expected, 1e-10)
 
 
+@st.composite
+def layers(draw: st.DrawFn) -> tuple[MultiHeadAttention, Tensor, Tensor, Tensor | None]:
+    """A layer with random weights, its two inputs, (B, Q, D) and (B, K, D), and a mask."""
+    b, h, q, k, head_dim = (draw(st.integers(1, most)) for most in (3, 4, 6, 6, 6))
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    module = MultiHeadAttention(d_model=h * head_dim, num_heads=h).double()
+    scatter(module)
+    query, source = (torch.randn(b, n, h * head_dim, dtype=torch.float64) for n in (q, k))
+    if q == k and draw(st.booleans()):
+        source = query  # self-attention
+    return module, query, source, make_mask(draw(st.sampled_from(MASKS)), b, q, k)
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("kind", ["none", "causal", "padding"])
-@pytest.mark.parametrize("cross", [False, True])
-def test_multi_head_equals_torch(dtype: torch.dtype, kind: str, cross: bool) -> None:
-    torch.manual_seed(0)
-    ours = MultiHeadAttention(d_model=12, num_heads=3).to(dtype)
-    scatter(ours)
-    theirs = nn.MultiheadAttention(12, 3, batch_first=True).to(dtype)
+@given(layers())
+@settings(max_examples=60, deadline=None)
+def test_multi_head_equals_torch(dtype: torch.dtype, case) -> None:
+    ours, query, source, mask = case
+    ours = copy.deepcopy(ours).to(dtype)
+    query, source = query.to(dtype), source.to(dtype)
+    theirs = nn.MultiheadAttention(query.size(-1), ours.num_heads, batch_first=True).to(dtype)
     copy_weights(attention_pairs(ours, theirs))
-    query = torch.randn(2, 5, 12, dtype=dtype)
-    source = torch.randn(2, 5, 12, dtype=dtype) if cross else query
-    mask = make_mask(kind, 2, 5, 5)
-    # Theirs says True = ignore.
-    padding = ~mask[:, 0, 0] if kind == "padding" else None
-    causal = ~mask if kind == "causal" else None
+    shape = (query.size(0), ours.num_heads, query.size(1), source.size(1))
+    ignore = None if mask is None else ~mask.expand(shape).flatten(0, 1)  # theirs: True = ignore
 
     def run_theirs(x: Tensor, y: Tensor) -> Tensor:
-        return theirs(x, y, y, key_padding_mask=padding, attn_mask=causal, need_weights=False)[0]
+        return theirs(x, y, y, attn_mask=ignore, need_weights=False)[0]
 
-    above = torch.randn(2, 5, 12, dtype=dtype)
+    above = torch.randn_like(query)
     found = []
     for function in (lambda x, y: ours(x, y, mask), run_theirs):
-        x, y = query.clone().requires_grad_(), source.clone().requires_grad_()
+        x = query.clone().requires_grad_()
+        y = x if source is query else source.clone().requires_grad_()
         output = function(x, y)
         output.backward(above)
         found.append((output, x.grad, y.grad))
@@ -187,20 +199,73 @@ def test_multi_head_equals_torch(dtype: torch.dtype, kind: str, cross: bool) -> 
         assert_close(one, other, TOLERANCE[dtype])
     assert_same_gradients(attention_pairs(ours, theirs), TOLERANCE[dtype])
 
+    their_weights = theirs(query, source, source, attn_mask=ignore, average_attn_weights=False)[1]
+    # Theirs is NaN in a row with nothing to attend to, where ours is zero.
+    assert_close(ours.weights(query, source, mask), their_weights.nan_to_num(0.0), TOLERANCE[dtype])
 
-def test_one_projection_split_equals_one_projection_per_head() -> None:
-    torch.manual_seed(0)
-    module = MultiHeadAttention(d_model=12, num_heads=3).double()
-    scatter(module)
-    x = torch.randn(2, 5, 12, dtype=torch.float64)
+
+@given(layers())
+@settings(max_examples=40, deadline=None)
+def test_one_projection_split_equals_one_projection_per_head(case) -> None:
+    module, query, source, mask = case
+    mask = None if mask is None else mask.expand(query.size(0), 1, -1, -1)[:, 0]
     heads = []
-    for rows in torch.arange(12).chunk(3):
+    for rows in torch.arange(query.size(-1)).chunk(module.num_heads):
         q, k, v = (
             x @ projection.weight[rows].T + projection.bias[rows]
-            for projection in (module.query_proj, module.key_proj, module.value_proj)
+            for x, projection in (
+                (query, module.query_proj),
+                (source, module.key_proj),
+                (source, module.value_proj),
+            )
         )
-        heads.append(attention(q, k, v)[0])
-    assert_close(module(x, x), module.output_proj(torch.cat(heads, dim=-1)), 1e-10)
+        heads.append(attention(q, k, v, mask)[0])
+    expected = module.output_proj(torch.cat(heads, dim=-1))
+    assert_close(module(query, source, mask if mask is None else mask[:, None]), expected, 1e-10)
+
+
+@given(layers(), st.data())
+@settings(max_examples=40, deadline=None)
+@torch.no_grad()
+def test_a_head_s_query_meets_only_its_own_keys(case, data: st.DataObject) -> None:
+    """Another query, or other keys and values, in one head: the other heads never notice."""
+    module, query, source, _ = case
+    changed = data.draw(st.integers(0, module.num_heads - 1))
+    others = [head for head in range(module.num_heads) if head != changed]
+    module.output_proj.load_state_dict(
+        {"weight": torch.eye(query.size(-1)), "bias": torch.zeros(query.size(-1))}
+    )
+
+    def heads(keys: Tensor, values: Tensor) -> Tensor:
+        return module.attend(query, keys, values).unflatten(-1, (module.num_heads, -1))
+
+    keys, values = module.keys_values(source)
+    before, weights = heads(keys, values), module.weights(query, source)
+    new_keys, new_values = keys.clone(), values.clone()
+    new_keys[:, changed] += torch.randn_like(keys[:, changed])
+    new_values[:, changed] += 1
+    after = heads(new_keys, new_values)
+    assert_close(after[:, :, others], before[:, :, others], 1e-12)
+    assert not torch.allclose(after[:, :, changed], before[:, :, changed])
+
+    rows = torch.arange(query.size(-1)).chunk(module.num_heads)[changed]
+    module.query_proj.weight[rows] += 1
+    again = module.weights(query, source)
+    assert_close(again[:, others], weights[:, others], 1e-12)
+    assert source.size(1) == 1 or not torch.equal(again[:, changed], weights[:, changed])
+
+
+@given(layers(), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_permuting_the_inputs_permutes_the_outputs(case, random) -> None:
+    """And the order in which keys and values come never matters to a query."""
+    module, query, source, _ = case
+    order = list(range(query.size(1)))
+    random.shuffle(order)
+    assert_close(module(query[:, order], query[:, order]), module(query, query)[:, order], 1e-10)
+    order = list(range(source.size(1)))
+    random.shuffle(order)
+    assert_close(module(query, source[:, order]), module(query, source), 1e-10)
 
 
 @pytest.mark.parametrize("num_heads", [3, 0, -1, 300])

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.model.reference import (
     assert_close,
     assert_same_gradients,
@@ -13,7 +15,7 @@ from tests.model.reference import (
 from torch import nn
 from torch.nn import functional as F
 
-from zhen.model import AddNorm, DecoderLayer, EncoderLayer, FeedForward
+from zhen.model import AddNorm, DecoderLayer, EncoderLayer, FeedForward, MultiHeadAttention
 
 D, H, FF, B, S, T = 12, 3, 20, 2, 5, 4
 TOLERANCE = 1e-10
@@ -122,6 +124,28 @@ def test_dropout_reaches_the_sublayer_and_never_the_residual(norm: str) -> None:
     module.norm = nn.Identity()
     output = module(torch.full((1, 1, 1000), 5.0), torch.ones_like)
     assert sorted(set(output.flatten().tolist())) == [5.0, 7.0]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_an_encoder_layer_knows_no_order(norm: str) -> None:
+    layer, x = make(EncoderLayer, norm), random(B, S, D)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    assert_close(layer(x[:, order], None), layer(x, None)[:, order], TOLERANCE)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 40))
+@settings(max_examples=20, deadline=None)
+def test_parameters_of_a_layer_by_its_formula(head_dim: int, heads: int, d_ff: int) -> None:
+    d = head_dim * heads
+    attention, feed_forward, norm = 4 * (d * d + d), 2 * d * d_ff + d_ff + d, 2 * d
+    layer = {"d_model": d, "num_heads": heads, "d_ff": d_ff, "dropout": 0.0, "norm": "post"}
+    for module, expected in (
+        (MultiHeadAttention(d_model=d, num_heads=heads), attention),
+        (FeedForward(d_model=d, d_ff=d_ff), feed_forward),
+        (EncoderLayer(**layer), attention + feed_forward + 2 * norm),
+        (DecoderLayer(**layer), 2 * attention + feed_forward + 3 * norm),
+    ):
+        assert sum(parameter.numel() for parameter in module.parameters()) == expected
 
 
 @pytest.mark.parametrize("norm", ["Pre", "", None])
