@@ -50,6 +50,8 @@ class Place:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A suite that runs in the background ignores SIGINT, and so would its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, command: str, *arguments: str, text: bytes = b"", **variables: str) -> Done:
