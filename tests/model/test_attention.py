@@ -118,6 +118,16 @@ def test_a_row_with_nothing_to_attend_to_is_zero_and_disturbs_no_other(
     assert all(torch.equal(one, other) for one, other in zip(again, gradients[1:], strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_a_row_with_nothing_to_attend_to_makes_no_nan_on_the_way() -> None:
+    """None that a later fill would hide: Lightning's `detect_anomaly` stops at those too."""
+    torch.manual_seed(0)
+    inputs = [torch.randn(1, 2, 3, 4) for _ in range(3)]
+    mask = make_mask("nothing", 1, 3, 3)
+    with torch.autograd.detect_anomaly():
+        value_and_gradients(lambda *qkv: attention(*qkv, mask)[0], inputs, torch.ones(1, 2, 3, 4))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("kind", MASKS)
 def test_large_scores_stay_finite(dtype: torch.dtype, kind: str) -> None:

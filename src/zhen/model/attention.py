@@ -33,8 +33,8 @@ def attention(
     if mask is None:
         weights = scores.softmax(dim=-1)
     else:
-        # The smallest finite number instead of -inf: a row of -inf alone has no softmax, and its
-        # NaN would reach every gradient. The second fill turns such a row into zeros.
+        # The smallest finite number instead of -inf: the softmax of a row of -inf alone is NaN.
+        # The second fill turns such a row into zeros.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1).masked_fill(~mask, 0.0)
     return weights @ value, weights
