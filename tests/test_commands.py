@@ -226,6 +226,7 @@ BAD = [
     ("callbacks.progress.refresh_seconds=nan", "`callbacks.progress`: `refresh_seconds` must be "),
     ("decode.length_penalty=1e4", "`decode`: `length_penalty` must be from -10 to 10, but is 1"),
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
+    ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
     ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
     ("data.test=empty.tsv", "data.test: empty.tsv has no pairs; write one pair a line, separated"),

@@ -64,10 +64,10 @@ def train(cfg: DictConfig) -> float | None:
             f"{cfg.paths.run_dir} holds a run already, and resuming is not there yet: choose"
             " another ZHEN_RUN_ID or name"
         )
+    make_directory(cfg.data.cache_dir, key="paths.cache")
     saved = trainer.checkpoint_callback
     if saved is not None and saved.dirpath:
         make_directory(saved.dirpath, key="callbacks.checkpoint.dirpath")
-    make_directory(cfg.paths.cache, key="paths.cache")
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         tokenizer = data.tokenizer
