@@ -3,12 +3,16 @@
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from zhen.errors import UserError
+
+# A name that may become a file or a directory anywhere.
+SAFE_NAME = re.compile(r"\w[\w.-]*")
 
 
 def make_directory(path: str | Path, key: str) -> Path:

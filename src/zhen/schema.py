@@ -22,6 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from zhen.errors import UserError, did_you_mean, one_line
+from zhen.files import SAFE_NAME
 
 # What code passes at run time, by node: a configuration neither needs nor may give it.
 SUPPLIED: Mapping[str, Sequence[str]] = {
@@ -32,14 +33,23 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "trainer": ("callbacks", "logger"),
 }
 
+_AT_LEAST_0 = Annotated[int, Field(ge=0)]
+_AT_LEAST_1 = Annotated[int, Field(ge=1)]
+_OR_NO_LIMIT = Annotated[int, Field(ge=-1)]
+_POSITIVE = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_NOT_NEGATIVE = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_BELOW_1 = Annotated[float, Field(ge=0, lt=1)]
+_PART = Annotated[float, Field(gt=0, le=1)]
+_PART_OR_NONE = Annotated[float, Field(ge=0, le=1)]
+
 # Keys outside nodes with `_target_`: type and, where the type does not say it, what is allowed.
 PLAIN: Mapping[str, tuple[Any, str]] = {
     "name": (
-        Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*$")],
+        Annotated[str, StringConstraints(pattern=f"^{SAFE_NAME.pattern}$")],
         "letters, digits, `.`, `_` and `-`, the first a letter or digit",
     ),
     "seed": (Annotated[int, Field(ge=0, le=2**32 - 1)], "an int from 0 to 4294967295"),
-    "label_smoothing": (Annotated[float, Field(ge=0, lt=1)], "a float, at least 0 and below 1"),
+    "label_smoothing": (_BELOW_1, "a float, at least 0 and below 1"),
     "paths.runs": (str, ""),
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
@@ -52,15 +62,11 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",
     ),
-    "batch.tokens": (Annotated[int, Field(ge=1)], "an int, at least 1"),
+    "batch.tokens": (_AT_LEAST_1, "an int, at least 1"),
 }
 
-_POSITIVE = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_SHARE = Annotated[float, Field(ge=0, lt=1)]
-_AT_LEAST_1 = Annotated[int, Field(ge=1)]
-_PART = Annotated[float, Field(gt=0, le=1)]
 _BATCHES = (
-    Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, le=1)] | None,
+    _AT_LEAST_0 | _PART_OR_NONE | None,
     "an int of at least 0, a share of the batches from 0.0 to 1.0, or null",
 )
 
@@ -68,14 +74,11 @@ _BATCHES = (
 LIMITS: Mapping[str, tuple[Any, str]] = {
     "optimizer.lr": (_POSITIVE, "a number above 0"),
     "optimizer.eps": (_POSITIVE, "a number above 0"),
-    "optimizer.betas": (tuple[_SHARE, _SHARE], "two numbers, each at least 0 and below 1"),
-    "optimizer.weight_decay": (
-        Annotated[float, Field(ge=0, allow_inf_nan=False)],
-        "a number, at least 0",
-    ),
+    "optimizer.betas": (tuple[_BELOW_1, _BELOW_1], "two numbers, each at least 0 and below 1"),
+    "optimizer.weight_decay": (_NOT_NEGATIVE, "a number, at least 0"),
     "trainer.num_nodes": (_AT_LEAST_1, "an int, at least 1"),
-    "trainer.max_epochs": (Annotated[int, Field(ge=-1)], "an int, at least 0, or -1 for no limit"),
-    "trainer.max_steps": (Annotated[int, Field(ge=-1)], "an int, at least 0, or -1 for no limit"),
+    "trainer.max_epochs": (_OR_NO_LIMIT, "an int, at least 0, or -1 for no limit"),
+    "trainer.max_steps": (_OR_NO_LIMIT, "an int, at least 0, or -1 for no limit"),
     "trainer.gradient_clip_val": (_POSITIVE | None, "a number above 0, or null"),
     "trainer.accumulate_grad_batches": (_AT_LEAST_1, "an int, at least 1"),
     "trainer.val_check_interval": (
@@ -83,10 +86,7 @@ LIMITS: Mapping[str, tuple[Any, str]] = {
         "an int of at least 1, a share of an epoch above 0 and at most 1.0, or null",
     ),
     "trainer.check_val_every_n_epoch": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
-    "trainer.num_sanity_val_steps": (
-        Annotated[int, Field(ge=-1)],
-        "an int, at least 0, or -1 for all",
-    ),
+    "trainer.num_sanity_val_steps": (_OR_NO_LIMIT, "an int, at least 0, or -1 for all"),
     "trainer.log_every_n_steps": (_AT_LEAST_1, "an int, at least 1"),
     "trainer.limit_train_batches": _BATCHES,
     "trainer.limit_val_batches": _BATCHES,

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import logging
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,15 +17,12 @@ from zhen.data.corpus import Corpus, read_corpus
 from zhen.data.pairs import Batch, EncodedPairs
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.errors import UserError
-from zhen.files import make_directory, write_atomic
+from zhen.files import SAFE_NAME, make_directory, write_atomic
 
 log = logging.getLogger(__name__)
 
 # Part of every cache key; raise it when encoding or the table's form changes.
 CACHE_VERSION = 1
-
-# A test part names metrics and files.
-PART = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,8 @@ class TranslationData(L.LightningDataModule):
         if not self._test_files:
             raise ValueError("`test` must name at least one file, but is empty")
         for part in self._test_files:
-            if not PART.fullmatch(part) or part in self._files:
+            # A part names metrics and files.
+            if not SAFE_NAME.fullmatch(part) or part in self._files:
                 raise ValueError(
                     "a part of `test` must be named with letters, digits, `.`, `_` and `-`, and"
                     f" neither train nor val, but is {part!r}"
@@ -257,9 +254,8 @@ class TranslationData(L.LightningDataModule):
         corpus = self.read("train")
         digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
         path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
-        if path.exists():
-            with contextlib.suppress(UserError):  # damaged: learned again
-                return Tokenizer.load(path)
+        with contextlib.suppress(UserError):  # not there yet, or damaged
+            return Tokenizer.load(path)
         tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
         make_directory(path.parent, key="paths.cache")
         write_atomic(path, tokenizer.to_json(), key="paths.cache")

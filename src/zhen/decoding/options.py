@@ -42,10 +42,8 @@ class DecodeOptions:
         A limit taken from the batch would let a sentence's translation depend on its neighbours.
         """
         if self.max_new_tokens is None:
-            limits = 2 * source_lengths + 10
-        else:
-            limits = torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
-        return limits.clamp(max=max_positions)
+            return (2 * source_lengths + 10).clamp(max=max_positions)
+        return torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
 
 
 @dataclass(frozen=True)

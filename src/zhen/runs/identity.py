@@ -2,16 +2,15 @@
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from zhen.errors import UserError
+from zhen.files import SAFE_NAME
 
 VARIABLE = "ZHEN_RUN_ID"
 _STARTED = time.strftime("%Y%m%d-%H%M%S")
-_SAFE = re.compile(r"\w[\w.-]*")
 
 
 def run_id() -> str:
@@ -21,7 +20,7 @@ def run_id() -> str:
         UserError: ZHEN_RUN_ID would not be a directory's name.
     """
     given = os.environ.get(VARIABLE)
-    if given and not _SAFE.fullmatch(given):
+    if given and not SAFE_NAME.fullmatch(given):
         raise UserError(
             f"{VARIABLE} must be letters, digits, `.`, `_` and `-`, the first a letter or digit,"
             f" but is {given!r}"
