@@ -87,7 +87,8 @@ def to_transformers(
     )
     bias = peer.final_logits_bias.clone()  # (1, V), zeros
     bias[:, [model.pad_id, bos_id]] = float("-inf")
-    peer.load_state_dict({**renamed(model.state_dict()), **tables(model), "final_logits_bias": bias})
+    layers = renamed(model.state_dict())
+    peer.load_state_dict({**layers, **tables(model), "final_logits_bias": bias})
     # The class has defaults of its own, such as Marian's end piece at the longest length.
     peer.generation_config = GenerationConfig(
         pad_token_id=model.pad_id, eos_token_id=eos_id, decoder_start_token_id=bos_id
