@@ -7,7 +7,7 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup train evaluate translate corpus test test-fast lint format clean
+TARGETS := help setup train evaluate translate corpus bench test test-fast lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
@@ -15,7 +15,7 @@ TARGETS := help setup train evaluate translate corpus test test-fast lint format
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
 TAKE_OVERRIDES := train evaluate translate
-TAKE_ARGS := train evaluate translate corpus test test-fast
+TAKE_ARGS := train evaluate translate corpus bench test test-fast
 TAKE_CKPT := evaluate translate
 TAKE_FILE := translate
 TAKE_OUT := translate
@@ -65,6 +65,9 @@ translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=pat
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py
+
+bench: setup ## measure decoding beside transformers and CTranslate2; ARGS='CHECKPOINT --rounds 5'
+	@$(RUN) scripts/bench_decode.py
 
 test: setup ## run all tests; ARGS='-k name' goes to pytest
 	@$(RUN) -m pytest

@@ -29,7 +29,9 @@ FILES = [
     "scripts/forward.py",
     "scripts/setup.sh",
 ]
-TARGETS = "help setup train evaluate translate corpus test test-fast lint format clean".split()
+TARGETS = (
+    "help setup train evaluate translate corpus bench test test-fast lint format clean".split()
+)
 
 RECORDER = """
 import json, os, sys
@@ -302,6 +304,11 @@ def test_evaluate_takes_a_checkpoint(checkout: Checkout, path: str) -> None:
     assert hydra_value(checkout.call("evaluate", f"CKPT={path}").argv[2]) == ("ckpt", path)
 
 
+def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
+    call = checkout.call("bench", "ARGS='runs/a b/best.ckpt' --rounds 5")
+    assert call.argv == ["scripts/bench_decode.py", "runs/a b/best.ckpt", "--rounds", "5"]
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -311,6 +318,7 @@ def test_evaluate_takes_a_checkpoint(checkout: Checkout, path: str) -> None:
         (["evaluate", "OUT=x"], "OUT="),
         (["lint", "ARGS=x"], "ARGS="),
         (["test", "model=small"], "model="),
+        (["bench", "CKPT=x"], "CKPT="),
         (["setup", "a.b=1"], "a.b="),
         (["a.b=1"], "a.b="),
         (["translate", "TEXT=x", "FILE=y"], "TEXT and FILE"),
@@ -345,6 +353,7 @@ def test_help_is_the_default_and_lists_every_target(checkout: Checkout) -> None:
     ("target", "argvs"),
     [
         ("corpus", [["scripts/phrasebook/build.py"]]),
+        ("bench", [["scripts/bench_decode.py"]]),
         ("test", [["-m", "pytest"]]),
         ("test-fast", [["-m", "pytest", "-m", "not slow"]]),
     ],
