@@ -159,13 +159,13 @@ def read_sources(text: Path | None, checkpoint: Path, translator: Translator) ->
     Those that are empty or do not fit the model are left out. The order is random, and always the
     same: test files may be sorted in a way that a user's text is not.
     """
-    texts = [text] if text else sorted(checkpoint.parent.parent.glob("test.*.src"))
+    texts = [text] if text else sorted(checkpoint.parent.parent.glob("test*.src"))
     # Not splitlines(), which would break a sentence at U+2028 and its like.
     lines = [line for path in texts for line in path.read_text(encoding="utf-8").split("\n")]
     encoded = translator.tokenizer.encode([line.strip() for line in lines])
     sources = [[*ids, EOS] for ids in encoded if 0 < len(ids) < translator.model.max_positions]
     if not sources:
-        place = text or checkpoint.parent.parent / "test.*.src"
+        place = text or checkpoint.parent.parent / "test*.src"
         raise UserError(f"no sentence in {place}: give a file of them with --text FILE")
     random.Random(0).shuffle(sources)
     return sources
