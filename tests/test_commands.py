@@ -224,6 +224,9 @@ BAD = [
     ),
     ("trainer.accelerator=tpu", "`trainer`: "),
     ("callbacks.progress.refresh_seconds=nan", "`callbacks.progress`: `refresh_seconds` must be "),
+    ("decode.num_beams=0", "`decode`: `num_beams` must be at least 1, but is 0"),
+    ("decode.top_p=1.5", "`decode`: `top_p` must be above 0 and at most 1, but is 1.5"),
+    ("decode.top_k=5", "`decode`: `top_k` must be 0 without `do_sample=true`, but is 5"),
     ("decode.length_penalty=1e4", "`decode`: `length_penalty` must be from -10 to 10, but is 1"),
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
@@ -359,6 +362,33 @@ def test_translate_gives_a_line_for_a_line(place: Place, best: str, tmp_path: Pa
     filed = place.run("translate", "decode=greedy", *files)
     assert (filed.returncode, filed.stdout, filed.stderr) == (0, b"", b"")
     assert output.read_bytes() == piped.stdout
+
+
+def test_translate_gives_several_translations(place: Place, best: str, here: Any) -> None:
+    text = "我喜欢茶。\n\n你看见黑猫。\n".encode()
+    options = ["decode.num_beams=4", "decode.max_new_tokens=6"]
+    one = place.run("translate", best, *options, text=text).stdout.decode().splitlines()
+    done = place.run("translate", best, *options, "decode.num_return_sequences=3", text=text)
+    assert (done.returncode, done.stderr) == (0, b"")
+    rows = [line.split("\t", 2) for line in done.stdout.decode().splitlines()]
+    assert [number for number, _, _ in rows] == ["1", "1", "1", "2", "3", "3", "3"]
+    assert rows[3][2] == ""
+    for at, number in ((0, 0), (3, 1), (4, 2)):
+        assert rows[at][2] == one[number]
+    assert [float(score) for _, score, _ in rows[:3]] == sorted(
+        (float(score) for _, score, _ in rows[:3]), reverse=True
+    )
+
+
+def test_translate_samples_from_a_seed(place: Place, best: str) -> None:
+    text = "我喜欢茶。\n你看见黑猫。\n".encode()
+
+    def sample(seed: int) -> bytes:
+        done = place.run("translate", best, "decode=sample", f"decode.seed={seed}", text=text)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    assert sample(1) == sample(1) != sample(2)
 
 
 def test_translate_refuses_what_is_not_utf8(

@@ -1,5 +1,8 @@
 """Translate line by line: N lines in, N lines out, in order.
 
+With several translations of a line (`decode.num_return_sequences`), each is a line: the number of
+its source, its score and the text, separated by tabs.
+
     echo "你很漂亮。" | python -m zhen.translate
 
 Reads configs/translate.yaml. On a terminal each line is answered at once; otherwise lines are
@@ -44,8 +47,11 @@ def translate(cfg: DictConfig) -> None:
     lines = decoded(source, name=cfg.input or "standard input")
     done = 0
     while block := list(itertools.islice(lines, 1 if source.isatty() else BLOCK)):
-        texts = translator.translate(block, decode, cfg.batch.tokens, first_line=done + 1)
-        target.write("".join(f"{text}\n" for text in texts).encode())
+        found = translator.n_best(block, decode, cfg.batch.tokens, first_line=done + 1)
+        for number, translations in enumerate(found, start=done + 1):
+            for each in translations:
+                about = f"{number}\t{each.score:.4f}\t" if decode.num_return_sequences > 1 else ""
+                target.write(f"{about}{each.text}\n".encode())
         target.flush()
         done += len(block)
     if isinstance(target, io.BytesIO):

@@ -33,6 +33,14 @@ SENTENCE_END = re.compile(r"(?:[。！？；!?;]|\.(?![A-Za-z0-9]))+[”’」�
 
 
 @dataclass(frozen=True)
+class Translation:
+    """A text, and the score that ranked it (`DecodeOptions.length_penalty`)."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
 class Translator:
     """Translates lines with a trained model; one checkpoint file is enough to make one."""
 
@@ -84,16 +92,23 @@ class Translator:
         }
 
     def translate(
+        self, lines: Sequence[str], options: DecodeOptions, tokens: int = 4096
+    ) -> list[str]:
+        """The best translation of each line. See `n_best`."""
+        return [found[0].text for found in self.n_best(lines, options, tokens)]
+
+    def n_best(
         self,
         lines: Sequence[str],
         options: DecodeOptions,
         tokens: int = 4096,
         first_line: int = 1,
-    ) -> list[str]:
-        """Translate each line; an empty line stays empty.
+    ) -> list[list[Translation]]:
+        """Translate each line, `options.num_return_sequences` times, best first.
 
-        A line longer than the model's positions is cut, at the end of a sentence where there is
-        one, its parts are translated one by one, and a warning names the line.
+        An empty line stays empty. A line longer than the model's positions is cut, at the end of
+        a sentence where there is one, its parts are translated one by one, and a warning names
+        the line; the score is then the sum of the parts'.
 
         Args:
             lines: raw text.
@@ -113,33 +128,46 @@ class Translator:
             parts += cut
             owner += [number] * len(cut)
 
-        translated = [""] * len(parts)
-        if parts:
-            lengths = np.array([[len(part), 0] for part in parts])
-            for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
-                source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
-                for i, text in zip(batch, self.decode(source, options), strict=True):
-                    translated[i] = text
+        of_lines: list[list[list[Translation]]] = [[] for _ in lines]
+        for number, of_part in zip(owner, self._decode_sorted(parts, options, tokens), strict=True):
+            of_lines[number].append(of_part)
+        return [self._join(of_line) for of_line in of_lines]
 
-        space = "" if self.target_lang == "zh" else " "
-        texts: list[list[str]] = [[] for _ in lines]
-        for number, text in zip(owner, translated, strict=True):
-            texts[number].append(text)
-        return [space.join(of_line) for of_line in texts]
-
-    def decode(self, source: Tensor, options: DecodeOptions) -> list[str]:
-        """The best translation of each row of `source`, ids (B, S) padded at the end."""
-        hypotheses = generate(
+    def decode(self, source: Tensor, options: DecodeOptions) -> list[list[Translation]]:
+        """The translations of each row of `source`, ids (B, S) padded at the end, best first."""
+        found = generate(
             self.model,
             source.to(self.model.embedding.positions.device),
             options,
             bos_id=self.tokenizer.bos_id,
             eos_id=self.tokenizer.eos_id,
         )
+        texts = iter(self.tokenizer.decode([each.ids for of_row in found for each in of_row]))
         # A newline in the output would shift every line after it.
         return [
-            " ".join(text.split("\n"))
-            for text in self.tokenizer.decode([best[0].ids for best in hypotheses])
+            [Translation(" ".join(next(texts).split("\n")), each.score) for each in of_row]
+            for of_row in found
+        ]
+
+    def _decode_sorted(
+        self, parts: list[list[int]], options: DecodeOptions, tokens: int
+    ) -> list[list[Translation]]:
+        """Decode parts of similar length together, and give them back in their order."""
+        found: list[list[Translation]] = [[] for _ in parts]
+        if parts:
+            lengths = np.array([[len(part), 0] for part in parts])
+            for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
+                source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
+                for i, of_part in zip(batch, self.decode(source, options), strict=True):
+                    found[i] = of_part
+        return found
+
+    def _join(self, parts: list[list[Translation]]) -> list[Translation]:
+        """The translations of a line from those of its parts: best with best, and so on."""
+        space = "" if self.target_lang == "zh" else " "
+        return [
+            Translation(space.join(part.text for part in of_rank), sum(p.score for p in of_rank))
+            for of_rank in (zip(*parts, strict=False) if parts else [()])
         ]
 
     def _cut(self, ids: list[int]) -> list[list[int]]:

@@ -1,112 +1,33 @@
-"""Greedy and beam search against hand-made distributions, exhaustive search and the model itself.
-
-`Table` stands in for the Transformer: its next-piece distribution is a function of the source's
-first piece and of the pieces so far.
-"""
+"""Greedy and beam search against hand-made distributions, exhaustive search and the model."""
 
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from tests.decoding.table import (
+    BOS,
+    EOS,
+    PAD,
+    A,
+    B,
+    C,
+    Prefix,
+    Table,
+    assert_same,
+    by_chance,
+    everything,
+    fixed,
+    pad,
+    search,
+    some_sources,
+)
 
-from zhen.decoding import DecodeOptions, Hypothesis, generate
+from zhen.decoding import Hypothesis
 from zhen.model import Transformer
-
-PAD, BOS, EOS, A, B, C = range(6)
-Prefix = tuple[int, ...]
-Distribution = Callable[[int, Prefix], dict[int, float]]
-
-
-@dataclass
-class TableCache:
-    rows: list[tuple[int, Prefix]]
-    length: int = 0
-
-    def select(self, rows: Tensor) -> None:
-        self.rows = [self.rows[row] for row in rows.tolist()]
-
-
-class Table:
-    """The part of a Transformer that decoding uses."""
-
-    pad_id = PAD
-
-    def __init__(self, next_piece: Distribution, vocab_size: int, max_positions: int = 100) -> None:
-        self.next_piece = next_piece
-        self.vocab_size = vocab_size
-        self.max_positions = max_positions
-        self.batch_sizes: list[int] = []
-
-    def start(self, source: Tensor) -> TableCache:
-        return TableCache([(first, ()) for first in source[:, 0].tolist()])
-
-    def step(self, last: Tensor, cache: TableCache) -> Tensor:
-        """log P as logits; what the distribution leaves out is impossible."""
-        self.batch_sizes.append(len(cache.rows))
-        assert len(last) == len(cache.rows)
-        cache.rows = [
-            (first, (*prefix, piece))
-            for (first, prefix), piece in zip(cache.rows, last.tolist(), strict=True)
-        ]
-        cache.length += 1
-        logits = torch.full((len(cache.rows), self.vocab_size), float("-inf"))
-        for row, (first, prefix) in enumerate(cache.rows):
-            assert prefix[0] == BOS
-            for piece, p in self.next_piece(first, prefix[1:]).items():
-                logits[row, piece] = math.log(p)
-        return logits
-
-
-def fixed(table: dict[Prefix, dict[int, float]]) -> Table:
-    """The same for every source; a beginning that the table leaves out must end."""
-    return Table(lambda _, prefix: table.get(prefix, {EOS: 1.0}), vocab_size=6)
-
-
-def by_chance(seed: int, pieces: Sequence[int]) -> Table:
-    """A random distribution over `pieces` after each beginning."""
-
-    def next_piece(first: int, prefix: Prefix) -> dict[int, float]:
-        rng = random.Random(f"{seed} {first} {prefix}")
-        weights = [rng.random() ** 2 + 1e-3 for _ in pieces]
-        return {piece: w / sum(weights) for piece, w in zip(pieces, weights, strict=True)}
-
-    return Table(next_piece, vocab_size=max(pieces) + 1)
-
-
-def search(model, sources: Sequence[int] | Tensor = (A,), **options) -> list[list[Hypothesis]]:
-    ids = sources if isinstance(sources, Tensor) else torch.tensor([[first] for first in sources])
-    return generate(model, ids, DecodeOptions(**options), bos_id=BOS, eos_id=EOS)
-
-
-def everything(model: Table, first: int, limit: int, penalty: float) -> list[Hypothesis]:
-    """Every sentence of at most `limit` pieces, and every beginning of `limit`, best first."""
-    found: list[Hypothesis] = []
-
-    def go_on(prefix: Prefix, log_p: float) -> None:
-        for piece, p in model.next_piece(first, prefix).items():
-            total, length = log_p + math.log(p), len(prefix) + 1
-            if piece == EOS:
-                found.append(Hypothesis(list(prefix), total / length**penalty))
-            elif length == limit:
-                found.append(Hypothesis([*prefix, piece], total / length**penalty))
-            else:
-                go_on((*prefix, piece), total)
-
-    go_on((), 0.0)
-    return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
-
-
-def assert_same(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> None:
-    assert [h.ids for h in found] == [h.ids for h in expected]
-    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
-
 
 # The most probable first piece, A, leads only to improbable sentences.
 TRAP: dict[Prefix, dict[int, float]] = {
@@ -239,40 +160,49 @@ def test_limits_are_each_sentence_s_own(num_beams: int) -> None:
     assert lengths(max_new_tokens=10**6) == [17, 17, 17]
 
 
-@pytest.mark.parametrize("options", [{"num_beams": 0}, {"num_beams": -1}, {"max_new_tokens": 0}])
-def test_counts_below_one_are_refused(options: dict[str, int]) -> None:
-    ((name, value),) = options.items()
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is {value}"):
-        DecodeOptions(**options)
+def test_the_best_of_the_beams_are_returned() -> None:
+    model = by_chance(1, [EOS, A, B, C])
+    everything_found = search(model, num_beams=4, max_new_tokens=5)[0]
+    for n in (1, 3):
+        found = search(model, num_beams=4, max_new_tokens=5, num_return_sequences=n)[0]
+        assert found == everything_found[:n]
 
 
-V = 20
+@given(st.integers(0, 10**6), st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_what_is_too_short_or_repeats_is_left_out(seed: int, least: int, n: int) -> None:
+    """Of all sentences those that the options allow, each with the score it has anyway."""
+    model = by_chance(seed, [EOS, A, B])
+    limit = 3
+
+    def allowed(ids: list[int]) -> bool:
+        runs = [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)] if n else []
+        return len(ids) >= least and len(set(runs)) == len(runs)
+
+    expected = [h for h in everything(model, A, limit, 1.0) if allowed(h.ids)]
+    options = {"max_new_tokens": limit, "min_new_tokens": least, "no_repeat_ngram_size": n}
+    found = search(model, num_beams=15, **options)[0]
+    if expected:
+        assert_same(found, expected)
+    (greedy,) = search(model, **options)[0]
+    assert allowed(greedy.ids) or not expected
 
 
-@pytest.fixture(scope="module", params=["pre", "post"])
-def model(request: pytest.FixtureRequest) -> Transformer:
-    """Small and untrained, but with opinions: its matrices are enlarged."""
-    torch.manual_seed(3)
-    model = Transformer(
-        vocab_size=V, d_model=16, num_heads=2, d_ff=32, num_encoder_layers=1,
-        num_decoder_layers=2, norm=request.param, max_positions=40, tie_embeddings=False,
-    ).eval()  # fmt: skip
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim > 1 and "embedding" not in name:
-                parameter *= 1.5
-        model.output.weight[EOS] *= 2
-    return model
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_where_nothing_may_follow_the_beginning_stands(num_beams: int) -> None:
+    """Every piece would repeat, and the end would come too early."""
+    model = by_chance(5, [EOS, A, B])
+    options = {"min_new_tokens": 5, "no_repeat_ngram_size": 1, "max_new_tokens": 9}
+    for found in search(model, [A, B], num_beams=num_beams, **options):
+        assert found
+        assert all(sorted(hypothesis.ids) == [A, B] for hypothesis in found)
 
 
-def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
-
-
-def some_sources(count: int) -> list[list[int]]:
-    rng = random.Random(0)
-    return [[rng.randrange(3, V) for _ in range(rng.randint(1, 9))] + [EOS] for _ in range(count)]
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_a_long_minimum_makes_room_for_itself(num_beams: int) -> None:
+    model = Table(lambda *_: {A: 0.1, EOS: 0.9}, vocab_size=4)
+    (found,) = search(model, num_beams=num_beams, min_new_tokens=30, num_return_sequences=1)
+    assert found[0].ids == [A] * 30
 
 
 @pytest.mark.parametrize("num_beams", [1, 4])

@@ -3,6 +3,7 @@
 import ast
 import copy
 import math
+import random
 import sys
 from pathlib import Path
 
@@ -226,7 +227,7 @@ def test_cached_steps_equal_the_full_pass(
     full = model(source, rows)
     cache = model.start(source)
     for t in range(len(target)):
-        assert_close(model.step(rows[:, t], cache), full[:, t], 1e-10)
+        assert_close(model.step(rows[:, t : t + 1], cache)[:, 0], full[:, t], 1e-10)
     assert cache.length == len(target)
 
 
@@ -235,20 +236,44 @@ def test_cached_steps_equal_the_full_pass_in_float32() -> None:
     model = make(dtype=torch.float32)
     full, cache = model(SOURCE, TARGET), model.start(SOURCE)
     for t in range(TARGET.size(1)):
-        assert_close(model.step(TARGET[:, t], cache), full[:, t], 1e-5)
+        assert_close(model.step(TARGET[:, t : t + 1], cache)[:, 0], full[:, t], 1e-5)
 
 
-@MODELS
-def test_a_cache_whose_rows_are_selected(norm: str) -> None:
-    """Beams multiply, swap places and leave; what stays is what the full pass computes."""
-    model, cache = MADE[norm], MADE[norm].start(SOURCE)
-    model.step(torch.tensor([1, 1]), cache)
-    cache.select(torch.tensor([1, 0, 1]))
-    model.step(torch.tensor([5, 6, 7]), cache)
-    cache.select(torch.tensor([2, 1]))
-    found = model.step(torch.tensor([8, 9]), cache)
-    expected = model(SOURCE[[1, 0]], torch.tensor([[1, 7, 8], [1, 6, 9]]))[:, -1]
-    assert_close(found, expected, 1e-10)
+@pytest.mark.parametrize("norm", MADE)
+@given(
+    st.lists(sentences(), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.randoms(),
+)
+@settings(max_examples=30, deadline=None)
+def test_beams_that_multiply_swap_and_leave(
+    norm: str, sources: list[list[int]], k: int, steps: int, rng: random.Random
+) -> None:
+    """Each beam's logits are those of the full pass over its own pieces alone."""
+    model, source = MADE[norm], batch(*sources)
+    cache = model.start(source)
+    left = list(range(len(sources)))
+    beams = [[[] for _ in range(k)] for _ in sources]
+    for _ in range(steps):
+        for of_sentence in beams:
+            for beam in of_sentence:
+                beam.append(rng.randrange(3, V))
+        found = model.step(torch.tensor([[beam[-1] for beam in each] for each in beams]), cache)
+        for at, of_sentence in enumerate(beams):
+            rows = source[left[at]].expand(k, -1)
+            assert_close(found[at], model(rows, torch.tensor(of_sentence))[:, -1], 1e-10)
+        if len(left) > 1 and rng.random() < 0.3:
+            keep = rng.sample(range(len(left)), len(left) - 1)
+            left, beams = [left[at] for at in keep], [beams[at] for at in keep]
+            cache.select(torch.tensor(keep))
+        if k > 1:
+            parents = [[rng.randrange(k) for _ in range(k)] for _ in left]
+            beams = [
+                [list(each[parent]) for parent in of]
+                for each, of in zip(beams, parents, strict=True)
+            ]
+            cache.follow(torch.tensor(parents))
 
 
 def test_tied_embeddings_are_one_matrix() -> None:

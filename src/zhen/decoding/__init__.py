@@ -1,6 +1,9 @@
-"""Turning a trained model's probabilities into sentences, one cached step at a time."""
+"""Turning a trained model's probabilities into sentences, one cached step at a time.
+
+Reading order: options -> next_piece -> greedy -> sampling -> beam -> search.
+"""
 
 from zhen.decoding.options import DecodeOptions, Hypothesis
-from zhen.decoding.search import beam_search, generate, greedy_search
+from zhen.decoding.search import generate
 
-__all__ = ["DecodeOptions", "Hypothesis", "beam_search", "generate", "greedy_search"]
+__all__ = ["DecodeOptions", "Hypothesis", "generate"]

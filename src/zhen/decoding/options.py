@@ -1,5 +1,6 @@
 """What can be asked of decoding, and what comes back."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """The options carry the names they have in `transformers`.
+    """The options carry the names, and the meaning, that they have in `transformers`.
 
     Args:
         num_beams: hypotheses kept at each step; 1 is greedy search.
@@ -17,33 +18,86 @@ class DecodeOptions:
             below 0 favours short ones; from -10 to 10, beyond which the power overflows.
         max_new_tokens: longest hypothesis, in pieces with the end piece; None allows each sentence
             twice its source's pieces plus 10.
+        min_new_tokens: shortest hypothesis, in pieces without the end piece.
+        no_repeat_ngram_size: no hypothesis holds the same run of so many pieces twice; 0 lets it.
+        num_return_sequences: hypotheses returned for each sentence, best first.
+        do_sample: draw each piece by chance instead, from P made narrower by what follows.
+        temperature: P_i becomes P_i^(1/temperature), scaled to the sum 1; below 1 sharpens.
+        top_k: draw from this many of the likeliest pieces; 0 draws from all.
+        top_p: draw from the fewest likeliest pieces that have together at least this much of P.
+        seed: the draws of a sentence follow from it and from the sentence alone.
 
     Raises:
-        ValueError: a count is below 1, or `length_penalty` is out of range.
+        ValueError: a value is out of range, or two contradict each other.
     """
 
     num_beams: int = 1
     length_penalty: float = 1.0
     max_new_tokens: int | None = None
+    min_new_tokens: int = 0
+    no_repeat_ngram_size: int = 0
+    num_return_sequences: int = 1
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.num_beams < 1:
-            raise ValueError(f"`num_beams` must be at least 1, but is {self.num_beams}")
+        for name in ("num_beams", "num_return_sequences", "max_new_tokens"):
+            self._at_least(name, 1)
+        for name in ("min_new_tokens", "no_repeat_ngram_size", "top_k", "seed"):
+            self._at_least(name, 0)
         if not -10 <= self.length_penalty <= 10:
             raise ValueError(
                 f"`length_penalty` must be from -10 to 10, but is {self.length_penalty}"
             )
-        if self.max_new_tokens is not None and self.max_new_tokens < 1:
-            raise ValueError(f"`max_new_tokens` must be at least 1, but is {self.max_new_tokens}")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"`temperature` must be above 0, but is {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"`top_p` must be above 0 and at most 1, but is {self.top_p}")
+        if self.max_new_tokens is not None and self.min_new_tokens > self.max_new_tokens:
+            raise ValueError(
+                f"`min_new_tokens` must be at most `max_new_tokens` ({self.max_new_tokens}),"
+                f" but is {self.min_new_tokens}"
+            )
+        if self.do_sample:
+            if self.num_beams > 1:
+                raise ValueError(
+                    f"`num_beams` must be 1 with `do_sample=true`, but is {self.num_beams}"
+                )
+            return
+        if self.num_return_sequences > self.num_beams:
+            raise ValueError(
+                f"`num_return_sequences` must be at most `num_beams` ({self.num_beams}) without"
+                f" `do_sample=true`, but is {self.num_return_sequences}"
+            )
+        for name, default in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("seed", 0)):
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"`{name}` must be {default} without `do_sample=true`, but is"
+                    f" {getattr(self, name)}"
+                )
 
-    def limits(self, source_lengths: Tensor, max_positions: int) -> Tensor:
-        """Longest hypothesis of each sentence (B,), from its own length alone.
+    def _at_least(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if value is not None and value < least:
+            raise ValueError(f"`{name}` must be at least {least}, but is {value}")
+
+    def limits(self, source_lengths: Tensor, max_positions: int) -> list[int]:
+        """Longest hypothesis of each sentence, from its own length (B,) alone.
 
         A limit taken from the batch would let a sentence's translation depend on its neighbours.
         """
         if self.max_new_tokens is None:
-            return (2 * source_lengths + 10).clamp(max=max_positions)
-        return torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
+            longest = (2 * source_lengths + 10).clamp(min=self.min_new_tokens + 1)
+        else:
+            longest = torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
+        return longest.clamp(max=max_positions).tolist()
+
+    def score(self, log_p: float, length: int) -> float:
+        """log P / length^length_penalty; the length counts the end piece."""
+        return log_p / max(length, 1) ** self.length_penalty
 
 
 @dataclass(frozen=True)

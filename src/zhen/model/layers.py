@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .attention import MultiHeadAttention
 from .dropout import Dropout
@@ -108,20 +108,32 @@ class EncoderLayer(nn.Module):
 
 @dataclass
 class LayerCache:
-    """What one decoder layer keeps between steps; all are (B, H, length, head_dim).
+    """What one decoder layer keeps between steps; all are (B, H, positions, head_dim).
 
-    `keys` and `values` grow by one position a step; those of the memory are projected once.
+    Keys and values of the memory are projected once. A step adds those of the k newest positions,
+    one for each beam of the sentence.
     """
 
-    keys: Tensor
-    values: Tensor
     memory_keys: Tensor
     memory_values: Tensor
+    keys: Tensor  # the first `length` positions are in use
+    values: Tensor
+    length: int = 0
 
-    def append(self, keys: Tensor, values: Tensor) -> None:
-        """Add the newest position's key and value, (B, H, 1, head_dim)."""
-        self.keys = torch.cat([self.keys, keys], dim=2)
-        self.values = torch.cat([self.values, values], dim=2)
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add keys and values (B, H, k, head_dim) of the newest positions; gives all of them."""
+        end = self.length + keys.size(2)
+        if end > self.keys.size(2):  # the room doubles, so that few steps copy what is there
+            self.keys, self.values = (F.pad(x, (0, 0, 0, end)) for x in (self.keys, self.values))
+        self.keys[:, :, self.length : end] = keys
+        self.values[:, :, self.length : end] = values
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep the sentences at `rows` (B',)."""
+        self.keys, self.values = self.keys[rows], self.values[rows]
+        self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
 
 
 class DecoderLayer(nn.Module):
@@ -167,27 +179,29 @@ class DecoderLayer(nn.Module):
         return self.add_norm_3(x, self.feed_forward)
 
     def start(self, memory: Tensor) -> LayerCache:
-        """An empty cache for decoding from `memory` (B, S, D)."""
+        """A cache for decoding from `memory` (B, S, D), without a position yet."""
         memory_keys, memory_values = self.cross_attention.keys_values(memory)
         nothing = memory_keys[:, :, :0]  # (B, H, 0, head_dim)
-        return LayerCache(nothing, nothing, memory_keys, memory_values)
+        return LayerCache(memory_keys, memory_values, nothing, nothing)
 
-    def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
-        """Decode the newest position alone, (B, 1, D) -> (B, 1, D), and grow `cache` by it.
+    def step(
+        self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None, history: Tensor | None
+    ) -> Tensor:
+        """Decode the newest position of each beam, (B, k, D) -> (B, k, D), and keep it in `cache`.
 
-        The newest position may see every earlier one, so no causal mask is needed. Equal to the
-        last position of `forward`.
+        Equal to the last position of `forward` for each beam alone: the newest position may see
+        every earlier one of its own beam, which is what `history` (B, 1, k, positions) tells;
+        None: all of them.
         """
 
         def self_attend(y: Tensor) -> Tensor:
-            cache.append(*self.self_attention.keys_values(y))
-            return self.self_attention.attend(y, cache.keys, cache.values)
+            keys, values = cache.append(*self.self_attention.keys_values(y))
+            return self.self_attention.attend(y, keys, values, history)
+
+        def cross_attend(y: Tensor) -> Tensor:
+            keys, values = cache.memory_keys, cache.memory_values
+            return self.cross_attention.attend(y, keys, values, memory_mask)
 
         x = self.add_norm_1(x, self_attend)
-        x = self.add_norm_2(
-            x,
-            lambda y: self.cross_attention.attend(
-                y, cache.memory_keys, cache.memory_values, memory_mask
-            ),
-        )
+        x = self.add_norm_2(x, cross_attend)
         return self.add_norm_3(x, self.feed_forward)

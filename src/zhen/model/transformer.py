@@ -6,6 +6,7 @@ Shapes: B batch, S source length, T target length, D d_model, V vocabulary.
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from .embedding import Embedding
@@ -14,23 +15,40 @@ from .layers import DecoderLayer, EncoderLayer, LayerCache
 
 @dataclass
 class DecoderCache:
-    """What step-by-step decoding keeps: one `LayerCache` a layer, and the source's mask.
+    """What step-by-step decoding keeps, for B sentences with k beams each.
 
-    The batch dimension of every tensor may be re-ordered or thinned out with `select`, as beam
-    search does when hypotheses survive, multiply or finish.
+    The beams of a sentence are k queries to one memory and to one history, which grows by k
+    positions a step. When beams multiply or end, no key or value moves: `history` alone tells
+    which of the positions a beam has behind it.
     """
 
     layers: list[LayerCache]
     memory_mask: Tensor  # (B, 1, 1, S)
-    length: int = 0  # positions decoded so far
+    history: Tensor | None = None  # (B, 1, k, k * length), True = of this beam; None before a step
+    length: int = 0  # steps so far
 
     def select(self, rows: Tensor) -> None:
-        """Keep the sequences at `rows`, a (B',) tensor of indices, in that order."""
+        """Keep the sentences at `rows`, a (B',) tensor of indices, in that order."""
         self.memory_mask = self.memory_mask[rows]
+        if self.history is not None:
+            self.history = self.history[rows]
         for layer in self.layers:
-            layer.keys, layer.values = layer.keys[rows], layer.values[rows]
-            layer.memory_keys = layer.memory_keys[rows]
-            layer.memory_values = layer.memory_values[rows]
+            layer.select(rows)
+
+    def follow(self, parents: Tensor) -> None:
+        """Let beam j of each sentence go on from where beam `parents[:, j]`, (B, k), stands."""
+        assert self.history is not None
+        self.history = self.history.take_along_dim(parents[:, None, :, None], dim=2)
+
+    def grow(self, num_beams: int) -> Tensor | None:
+        """Begin a step: gives what each beam may see of the history, itself included."""
+        self.length += 1
+        if num_beams == 1:
+            return None  # a single beam has everything behind it
+        itself = torch.eye(num_beams, dtype=torch.bool, device=self.memory_mask.device)
+        itself = itself.expand(len(self.memory_mask), 1, -1, -1)  # (B, 1, k, k)
+        self.history = itself if self.history is None else torch.cat([self.history, itself], -1)
+        return self.history
 
 
 class Transformer(nn.Module):
@@ -171,15 +189,19 @@ class Transformer(nn.Module):
         return self.output(hidden)
 
     def start(self, source: Tensor) -> DecoderCache:
-        """Encode ids (B, S) and make an empty cache to decode from."""
+        """Encode ids (B, S) and make a cache to decode from, one step after the other."""
         memory, memory_mask = self.encode(source)
         layers = [layer.start(memory) for layer in self.decoder]  # type: ignore[operator]
         return DecoderCache(layers, memory_mask)
 
     def step(self, last: Tensor, cache: DecoderCache) -> Tensor:
-        """Decode one position: logits (B, V) of the piece after `last` (B,), growing `cache`."""
-        x = self.embedding(last.unsqueeze(1), offset=cache.length)  # (B, 1, D)
+        """Decode one position: logits (B, k, V) of what follows `last` (B, k), growing `cache`.
+
+        The k columns are the sentence's beams; one, unless `cache.follow` says otherwise.
+        """
+        x = self.embedding(last.reshape(-1, 1), offset=cache.length)  # (B * k, 1, D)
+        x = x.view(*last.shape, -1)  # (B, k, D)
+        history = cache.grow(last.size(1))
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
-            x = layer.step(x, layer_cache, cache.memory_mask)  # type: ignore[operator]
-        cache.length += 1
-        return self.logits(self.decoder_norm(x[:, 0]))
+            x = layer.step(x, layer_cache, cache.memory_mask, history)  # type: ignore[operator]
+        return self.logits(self.decoder_norm(x))

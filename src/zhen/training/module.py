@@ -167,7 +167,8 @@ class TranslationModule(L.LightningModule):
         if split not in self._totals:
             self._totals[split] = SplitTotals().to(self.device)
         loss = token_loss(self.model, batch, self._label_smoothing)
-        self._totals[split].update(batch, loss, self.translator.decode(batch.source, options))
+        found = self.translator.decode(batch.source, options)
+        self._totals[split].update(batch, loss, [best[0].text for best in found])
 
     def _finish(self, split: str) -> Evaluation:
         pairs = self._data.split(split)
