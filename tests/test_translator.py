@@ -90,6 +90,31 @@ def test_a_translation_depends_neither_on_its_batch_nor_on_the_order(
         assert TRANSLATOR.translate(LINES, options, tokens=tokens) == expected
 
 
+def test_several_translations_of_a_line() -> None:
+    several = DecodeOptions(num_beams=3, num_return_sequences=3, max_new_tokens=8)
+    found = TRANSLATOR.n_best(LINES, several)
+    assert [each[0].text for each in found] == TRANSLATOR.translate(LINES, several)
+    for number, translations in enumerate(found):
+        scores = [each.score for each in translations]
+        assert len(scores) == (1 if number in BLANK else 3)
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_several_translations_of_a_line_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Best goes with best; the score is the sum."""
+
+    def two(model, source, options, **ids: int) -> list[list[Hypothesis]]:
+        rows = [[i for i in row if i != TOKENIZER.pad_id] for row in source.tolist()]
+        return [[Hypothesis(row[:-1], -1.0), Hypothesis(row[:1], -2.0)] for row in rows]
+
+    monkeypatch.setattr(module, "generate", two)
+    text = "你很漂亮。" * 3
+    each = len(TOKENIZER.encode(["你很漂亮。"])[0])
+    best, second = make(positions=each + 1).n_best([text], GREEDY)[0]
+    assert (best.text, best.score) == (text, -3.0)
+    assert len(second.text) < len(text) and second.score == -6.0
+
+
 SENTENCES = st.sampled_from([*TRAINING[:3], "", " ", "word", "。", "……", ".", "扫帚𠮷", "a\tb"])
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=80) | st.lists(SENTENCES, max_size=12).map(
     "".join
@@ -148,7 +173,7 @@ def test_a_long_line_is_named_and_the_others_are_not(caplog: pytest.LogCaptureFi
     fits, too_long = "a" * (POSITIONS - 1), "a" * POSITIONS
     assert [len(ids) for ids in TOKENIZER.encode([fits, too_long])] == [23, 24]
     with caplog.at_level(logging.WARNING):
-        TRANSLATOR.translate(["你", fits, too_long, "", too_long * 3], GREEDY, first_line=101)
+        TRANSLATOR.n_best(["你", fits, too_long, "", too_long * 3], GREEDY, first_line=101)
     assert [record.getMessage() for record in caplog.records] == [
         f"line {line} has {pieces} pieces, more than the model's 24 positions: translated in"
         f" {parts} parts"

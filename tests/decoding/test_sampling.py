@@ -109,25 +109,23 @@ def test_frequencies_are_the_probabilities() -> None:
 
 def test_a_sample_depends_on_the_seed_and_the_sentence_alone(model: Transformer) -> None:
     sources = some_sources(8)
-    options = {"do_sample": True, "num_return_sequences": 2, "max_new_tokens": 12}
-    alone = [search(model, pad([source]), **options)[0] for source in sources]
-    assert len({tuple(h.ids) for found in alone for h in found}) > 8
+
+    def samples(of: list[list[int]], count: int = 2, seed: int = 0) -> list[list[list[int]]]:
+        options = {"num_return_sequences": count, "seed": seed, "max_new_tokens": 12}
+        found = search(model, pad(of), do_sample=True, **options)
+        return [[hypothesis.ids for hypothesis in each] for each in found]
+
+    alone = [samples([source])[0] for source in sources]
+    assert len({tuple(ids) for found in alone for ids in found}) > 8
     order = random.Random(1).sample(range(8), 8)
+    torch.manual_seed(99)  # has no part in it
     for size in (3, 8):
         for start in range(0, 8, size):
             part = order[start : start + size]
-            together = search(model, pad([sources[i] for i in part]), **options)
-            assert [[h.ids for h in f] for f in together] == [
-                [h.ids for h in alone[i]] for i in part
-            ]
-    # The first of two is the only one of one; another seed draws others; torch's state has no part.
-    torch.manual_seed(99)
-    first = [search(model, pad([s]), **{**options, "num_return_sequences": 1})[0] for s in sources]
-    assert all(one[0] in both for one, both in zip(first, alone, strict=True))
-    assert first != [
-        search(model, pad([s]), **{**options, "num_return_sequences": 1, "seed": 1})[0]
-        for s in sources
-    ]
+            assert samples([sources[i] for i in part]) == [alone[i] for i in part]
+    # The first translation stays the same when there are more of them; another seed draws others.
+    assert all(one[0] in both for one, both in zip(samples(sources, count=1), alone, strict=True))
+    assert samples(sources, seed=1) != alone
 
 
 @torch.no_grad()

@@ -20,8 +20,9 @@ def likeliest_first(log_probs: Tensor, options: DecodeOptions) -> tuple[Tensor, 
         log_probs: (N, V).
     """
     scaled, pieces = log_probs.sort(dim=-1, descending=True)
-    # The likeliest at 0, or a temperature near 0 would send them all to -inf.
-    scaled = (scaled - scaled[:, :1]) / options.temperature
+    # The likeliest at 0, and no division by what float32 takes for 0: a temperature near 0 would
+    # leave nothing to draw from.
+    scaled = (scaled - scaled[:, :1]) / max(options.temperature, torch.finfo(torch.float32).tiny)
     if options.top_k:
         scaled, pieces = scaled[:, : options.top_k], pieces[:, : options.top_k]
     probs = scaled.softmax(dim=-1)
