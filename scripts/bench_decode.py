@@ -50,7 +50,7 @@ from zhen.decoding import DecodeOptions, generate
 from zhen.errors import UserError, one_line
 from zhen.model import Transformer
 from zhen.runs.directory import newest_checkpoint
-from zhen.runs.provenance import _cpu
+from zhen.runs.provenance import cpu_name
 from zhen.translator import Translator
 
 PAD, BOS, EOS = Tokenizer.pad_id, Tokenizer.bos_id, Tokenizer.eos_id
@@ -220,7 +220,7 @@ def main(argv: list[str] | None = None) -> None:
         "CTranslate2": partial(by_ctranslate2, to_ctranslate2(peer, asked.threads)),
     }
     print(
-        f"{_cpu()}, {asked.threads} threads; Python {platform.python_version()}, torch "
+        f"{cpu_name()}, {asked.threads} threads; Python {platform.python_version()}, torch "
         f"{torch.__version__}, transformers {transformers.__version__}, CTranslate2 "
         f"{ctranslate2.__version__}; {sum(p.numel() for p in model.parameters()):,} parameters, "
         f"outputs of at most {longest} pieces, {asked.rounds} rounds.\n"

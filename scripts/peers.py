@@ -167,7 +167,9 @@ def transformers_options(options: DecodeOptions) -> dict[str, Any]:
     The length that divides a score counts the end piece in both. A limit of None, which depends on
     each source, has no counterpart: give `max_new_tokens`.
     """
-    return {**asdict(options), "early_stopping": False}
+    asked = asdict(options) | {"early_stopping": False}
+    del asked["seed"]  # theirs is the global one
+    return asked
 
 
 def ctranslate2_options(options: DecodeOptions) -> dict[str, Any]:

@@ -21,14 +21,13 @@ class Beams:
     """
 
     def __init__(self, options: DecodeOptions, limit: int, bos_id: int) -> None:
-        k = options.num_beams
         self.options = options
         self.limit = limit
-        self.ids: list[list[int]] = [[] for _ in range(k)]
-        self.last = [bos_id] * k
-        # All beams begin equal; only the first may have children at the first step.
-        self.log_p = [0.0] + [NEVER] * (k - 1)
-        self.parents = list(range(k))
+        # Of each beam; there is one until the first step makes them `num_beams`.
+        self.ids: list[list[int]] = [[]]
+        self.last = [bos_id]
+        self.log_p = [0.0]
+        self.parents = [0]
         self.finished: list[Hypothesis] = []
 
     def advance(self, candidates: list[Candidate], eos_id: int) -> bool:
@@ -92,7 +91,11 @@ def beam_search(
         keep = [
             at
             for at, (beams, candidates) in enumerate(
-                zip(running, best_continuations(log_p, log_probs), strict=True)
+                zip(
+                    running,
+                    best_continuations(log_p, log_probs, 2 * options.num_beams),
+                    strict=True,
+                )
             )
             if not beams.advance(candidates, eos_id)
         ]
@@ -104,21 +107,20 @@ def beam_search(
     return [beams.finished[: options.num_return_sequences] for beams in searches]
 
 
-def best_continuations(log_p: Tensor, log_probs: Tensor) -> list[list[Candidate]]:
-    """The 2k best continuations of each sentence's beams, best first.
+def best_continuations(log_p: Tensor, log_probs: Tensor, count: int) -> list[list[Candidate]]:
+    """The `count` best continuations of each sentence's beams, best first; fewer if there are.
 
     Args:
         log_p: (B, k), of the beginnings.
         log_probs: (B * k, V), of what follows each.
     """
-    batch, k = log_p.shape
     # First within each beam, then among the sentence's: two short searches instead of a long one.
-    best, pieces = log_probs.topk(min(2 * k, log_probs.size(-1)), dim=-1)  # (B * k, 2k)
-    count = best.size(-1)
-    totals = (log_p.unsqueeze(2) + best.view(batch, k, count)).flatten(1)  # (B, k * 2k)
-    totals, at = totals.topk(min(2 * k, totals.size(-1)), dim=-1)  # (B, 2k)
-    pieces = pieces.view(batch, -1).gather(1, at)
-    parents = at // count
+    best, pieces = log_probs.topk(min(count, log_probs.size(-1)), dim=-1)  # (B * k, C)
+    each = best.size(-1)
+    totals = (log_p.unsqueeze(2) + best.view(*log_p.shape, each)).flatten(1)  # (B, k * C)
+    totals, at = totals.topk(min(count, totals.size(-1)), dim=-1)  # (B, count)
+    pieces = pieces.view(len(log_p), -1).gather(1, at)
+    parents = at // each
     return [
         list(zip(*columns, strict=True))
         for columns in zip(totals.tolist(), parents.tolist(), pieces.tolist(), strict=True)

@@ -141,4 +141,5 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         # (B, L, D) -> (B, H, L, head_dim)
-        return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        batch, length, _ = x.shape
+        return x.view(batch, length, self.num_heads, self.head_dim).transpose(1, 2)

@@ -24,8 +24,9 @@ class DecoderCache:
 
     layers: list[LayerCache]
     memory_mask: Tensor  # (B, 1, 1, S)
-    history: Tensor | None = None  # (B, 1, k, k * length), True = of this beam; None before a step
     length: int = 0  # steps so far
+    # (B, 1, k, positions), True = of this beam; None as long as a sentence has a single beam.
+    history: Tensor | None = None
 
     def select(self, rows: Tensor) -> None:
         """Keep the sentences at `rows`, a (B',) tensor of indices, in that order."""
@@ -37,17 +38,21 @@ class DecoderCache:
 
     def follow(self, parents: Tensor) -> None:
         """Let beam j of each sentence go on from where beam `parents[:, j]`, (B, k), stands."""
-        assert self.history is not None
-        self.history = self.history.take_along_dim(parents[:, None, :, None], dim=2)
+        if self.history is not None:  # else all go on from the only one
+            self.history = self.history.take_along_dim(parents[:, None, :, None], dim=2)
 
     def grow(self, num_beams: int) -> Tensor | None:
-        """Begin a step: gives what each beam may see of the history, itself included."""
+        """Begin a step: gives what each beam may see of the history, itself included.
+
+        From one beam there may become several, once; from then on their number stays.
+        """
+        if num_beams > 1:
+            shape = len(self.memory_mask), 1, num_beams  # (B, 1, k)
+            if self.history is None:
+                self.history = self.memory_mask.new_ones(*shape, self.length)
+            itself = torch.eye(num_beams, dtype=torch.bool, device=self.memory_mask.device)
+            self.history = torch.cat([self.history, itself.expand(*shape, -1)], dim=-1)
         self.length += 1
-        if num_beams == 1:
-            return None  # a single beam has everything behind it
-        itself = torch.eye(num_beams, dtype=torch.bool, device=self.memory_mask.device)
-        itself = itself.expand(len(self.memory_mask), 1, -1, -1)  # (B, 1, k, k)
-        self.history = itself if self.history is None else torch.cat([self.history, itself], -1)
         return self.history
 
 
@@ -197,7 +202,8 @@ class Transformer(nn.Module):
     def step(self, last: Tensor, cache: DecoderCache) -> Tensor:
         """Decode one position: logits (B, k, V) of what follows `last` (B, k), growing `cache`.
 
-        The k columns are the sentence's beams; one, unless `cache.follow` says otherwise.
+        The k columns are the beams of a sentence. Before each step but the first, `cache.follow`
+        says what they continue; of a single beam that is clear.
         """
         x = self.embedding(last.reshape(-1, 1), offset=cache.length)  # (B * k, 1, D)
         x = x.view(*last.shape, -1)  # (B, k, D)

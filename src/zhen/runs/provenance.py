@@ -35,7 +35,7 @@ def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
         "corpus": corpus,
         "host": socket.gethostname(),
         "device": device,
-        "cpu": {"name": _cpu(), "cores": os.cpu_count()},
+        "cpu": {"name": cpu_name(), "cores": os.cpu_count()},
         "platform": platform.platform(),
         "python": platform.python_version(),
         "packages": packages(),
@@ -78,7 +78,7 @@ def packages() -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
