@@ -160,8 +160,13 @@ def read_sources(text: Path | None, checkpoint: Path, translator: Translator) ->
     same: test files may be sorted in a way that a user's text is not.
     """
     texts = [text] if text else sorted(checkpoint.parent.parent.glob("test*.src"))
-    # Not splitlines(), which would break a sentence at U+2028 and its like.
-    lines = [line for path in texts for line in path.read_text(encoding="utf-8").split("\n")]
+    lines: list[str] = []
+    for path in texts:
+        try:
+            # Not splitlines(), which would break a sentence at U+2028 and its like.
+            lines += path.read_text(encoding="utf-8").split("\n")
+        except (OSError, UnicodeError) as error:
+            raise UserError(f"--text: cannot read {path}: {error}") from error
     encoded = translator.tokenizer.encode([line.strip() for line in lines])
     sources = [[*ids, EOS] for ids in encoded if 0 < len(ids) < translator.model.max_positions]
     if not sources:
@@ -237,5 +242,5 @@ def main(argv: list[str] | None = None) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (UserError, OSError, UnicodeError) as error:
+    except UserError as error:
         sys.exit(f"error: {one_line(error)}")

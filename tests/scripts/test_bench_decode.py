@@ -94,6 +94,12 @@ def test_without_sentences_one_line_says_so(checkpoint: Path, tmp_path: Path) ->
             bench_decode.main([str(checkpoint), *words])
 
 
+def test_a_text_that_cannot_be_read_is_named(checkpoint: Path, tmp_path: Path) -> None:
+    for text in (tmp_path / "nowhere", checkpoint):
+        with pytest.raises(UserError, match=f"--text: cannot read {text}"):
+            bench_decode.main([str(checkpoint), "--text", str(text)])
+
+
 @pytest.mark.parametrize("words", [["--rounds", "0"], ["--threads", "x"], ["--unknown"]])
 def test_a_wrong_argument_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
