@@ -178,11 +178,14 @@ def ctranslate2_options(options: DecodeOptions) -> dict[str, Any]:
     Greedy search is the same. Beam search keeps the same beginnings, but stops earlier: when k
     hypotheses are finished, whatever still runs; with a length penalty of 0, as soon as the best
     candidate of a step ends. Only the latter is sure to find our best hypothesis. Lengths do not
-    count the end piece.
+    count the end piece. Sampling has no counterpart, and neither has a limit of None.
     """
+    assert options.max_new_tokens is not None and not options.do_sample
     return {
         "beam_size": options.num_beams,
         "length_penalty": options.length_penalty,
         "max_decoding_length": options.max_new_tokens,
-        "min_decoding_length": 0,  # 1 unless given: no empty translation
+        "min_decoding_length": options.min_new_tokens,  # 1 unless given: no empty translation
+        "no_repeat_ngram_size": options.no_repeat_ngram_size,
+        "num_hypotheses": options.num_return_sequences,
     }

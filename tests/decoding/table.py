@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from zhen.decoding import DecodeOptions, Hypothesis, generate
+from zhen.model import Transformer
 
 V = 20  # vocabulary of `some_sources`
 PAD, BOS, EOS, A, B, C = range(6)
@@ -24,7 +25,7 @@ Distribution = Callable[[int, Prefix], dict[int, float]]
 @dataclass
 class TableCache:
     firsts: list[int]  # the first piece of each sentence's source
-    beams: list[list[Prefix]]  # of each sentence, once there are any
+    beams: list[list[Prefix]]  # of each sentence
 
     def select(self, rows: Tensor) -> None:
         self.firsts = [self.firsts[row] for row in rows.tolist()]
@@ -49,16 +50,14 @@ class Table:
         self.batch_sizes: list[int] = []
 
     def start(self, source: Tensor) -> TableCache:
-        return TableCache(source[:, 0].tolist(), [])
+        return TableCache(source[:, 0].tolist(), [[()] for _ in source])
 
     def step(self, last: Tensor, cache: TableCache) -> Tensor:
         """log P as logits; what the distribution leaves out is impossible."""
         self.batch_sizes.append(last.numel())
         cache.beams = [
             [(*beam, piece) for beam, piece in zip(beams, pieces, strict=True)]
-            for beams, pieces in zip(
-                cache.beams or [[()] * last.size(1)] * len(last), last.tolist(), strict=True
-            )
+            for beams, pieces in zip(cache.beams, last.tolist(), strict=True)
         ]
         logits = torch.full((*last.shape, self.vocab_size), float("-inf"))
         for row, (first, beams) in enumerate(zip(cache.firsts, cache.beams, strict=True)):
@@ -110,6 +109,14 @@ def everything(model: Table, first: int, limit: int, penalty: float) -> list[Hyp
     return sorted(found, key=lambda hypothesis: hypothesis.score, reverse=True)
 
 
+@torch.no_grad()
+def forced(model: Transformer, source: Tensor, said: Sequence[int]) -> float:
+    """log P of pieces, the end piece with them if it was said, after a source (1, S)."""
+    logits = model(source, torch.tensor([[BOS, *said[:-1]]]))[0]
+    logits[:, [PAD, BOS]] = float("-inf")
+    return logits.log_softmax(-1)[range(len(said)), said].sum().item()
+
+
 def assert_same(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> None:
     assert [h.ids for h in found] == [h.ids for h in expected]
     assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
@@ -120,6 +127,6 @@ def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
 
 
-def some_sources(count: int) -> list[list[int]]:
-    rng = random.Random(0)
+def some_sources(count: int, seed: int = 0) -> list[list[int]]:
+    rng = random.Random(seed)
     return [[rng.randrange(3, V) for _ in range(rng.randint(1, 9))] + [EOS] for _ in range(count)]

@@ -1,6 +1,5 @@
 """Drawing pieces by chance: the distribution, its options, and what the draws depend on."""
 
-import math
 import random
 from collections import Counter
 
@@ -9,33 +8,34 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.decoding.table import (
-    BOS,
     EOS,
-    PAD,
     A,
     B,
     C,
     Table,
     by_chance,
+    forced,
     pad,
     search,
     some_sources,
 )
+from transformers import (
+    LogitsProcessorList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from zhen.decoding import DecodeOptions
-from zhen.decoding.sampling import draw, likeliest_first
+from zhen.decoding.sampling import draw, generator, narrowed
 from zhen.model import Transformer
 
 P = torch.tensor([[0.1, 0.4, 0.2, 0.3]])
 
 
 def drawn_from(p: torch.Tensor, **options) -> dict[int, float]:
-    probs, pieces = likeliest_first(p.log(), DecodeOptions(do_sample=True, **options))
-    return {
-        piece: round(value, 6)
-        for piece, value in zip(pieces[0].tolist(), probs[0].tolist(), strict=True)
-        if value
-    }
+    probs = narrowed(p.log(), DecodeOptions(do_sample=True, **options))[0]
+    return {piece: value for piece, value in enumerate(probs.tolist()) if value}
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,40 @@ def test_as_the_definitions_say(seed: int, temperature: float, top_k: int, top_p
     assert found == pytest.approx({i: powered[i] / total for i in kept}, abs=1e-4)
 
 
-def test_a_chance_picks_its_part_of_the_distribution() -> None:
-    def piece(chance: float) -> int:
-        return draw(P.log(), DecodeOptions(do_sample=True), [chance])[1].item()
+@given(st.integers(0, 10**6), st.floats(0.1, 3.0), st.integers(0, 12), st.floats(0.05, 1.0))
+@settings(max_examples=100, deadline=None)
+def test_as_transformers_narrows(seed: int, temperature: float, top_k: int, top_p: float) -> None:
+    logits = 3 * torch.randn(2, 10, generator=torch.Generator().manual_seed(seed))
+    warpers = LogitsProcessorList([TemperatureLogitsWarper(temperature)])
+    if top_k:
+        warpers.append(TopKLogitsWarper(top_k))
+    warpers.append(TopPLogitsWarper(top_p))
+    expected = warpers(None, logits).softmax(-1)
+    found = narrowed(
+        logits.log_softmax(-1),
+        DecodeOptions(do_sample=True, temperature=temperature, top_k=top_k, top_p=top_p),
+    )
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
-    assert [piece(c) for c in (0.0, 0.39, 0.41, 0.69, 0.71, 0.89, 0.91)] == [1, 1, 3, 3, 2, 2, 0]
-    assert piece(1 - 2**-53) == 0
+
+def test_without_options_every_piece_can_be_drawn() -> None:
+    log_probs = torch.randn(8, 32_000, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+    probs = narrowed(log_probs, DecodeOptions(do_sample=True))
+    assert (probs > 0).all()
+    torch.testing.assert_close(probs, log_probs.exp())
 
 
-def test_the_rounding_of_a_sum_draws_nothing_impossible() -> None:
-    p = torch.full((1, 4001), 1 / 4000)
-    p[0, 17] = 0.0
-    for chance in (0.0, 1 - 2**-53):
-        log_p, piece = draw(p.log(), DecodeOptions(do_sample=True), [chance])
-        assert piece.item() != 17 and log_p.item() == pytest.approx(-math.log(4000), abs=1e-4)
+def test_rounding_does_not_change_what_is_drawn() -> None:
+    """Nor does another order of the pieces, where several are as likely as each other."""
+    options = DecodeOptions(do_sample=True)
+    log_probs = torch.randn(200, 8000, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+    log_probs[:, 4000:] = log_probs[:, :4000]
+    shaken = log_probs + 1e-6 * torch.randn(200, 8000, generator=torch.Generator().manual_seed(1))
+
+    def drawn(p: torch.Tensor) -> torch.Tensor:
+        return draw(p, options, [generator(0, [row], 0) for row in range(len(p))])[1]
+
+    assert torch.equal(drawn(log_probs), drawn(shaken))
 
 
 def test_frequencies_are_the_probabilities() -> None:
@@ -128,7 +148,6 @@ def test_a_sample_depends_on_the_seed_and_the_sentence_alone(model: Transformer)
     assert samples(sources, seed=1) != alone
 
 
-@torch.no_grad()
 def test_the_score_is_the_model_s_whatever_narrows_the_draw(model: Transformer) -> None:
     options = {"do_sample": True, "num_return_sequences": 3, "top_k": 5, "temperature": 0.7}
     for source in some_sources(4):
@@ -137,10 +156,8 @@ def test_the_score_is_the_model_s_whatever_narrows_the_draw(model: Transformer) 
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
         for hypothesis in found:
             said = [*hypothesis.ids, EOS][:15]
-            logits = model(ids, torch.tensor([[BOS, *said[:-1]]]))[0]
-            logits[:, [PAD, BOS]] = float("-inf")
-            log_p = logits.log_softmax(-1)[range(len(said)), said].sum().item()
-            assert hypothesis.score == pytest.approx(log_p / len(said) ** 0.5, abs=1e-4)
+            expected = forced(model, ids, said) / len(said) ** 0.5
+            assert hypothesis.score == pytest.approx(expected, abs=1e-4)
 
 
 def test_drawing_from_the_likeliest_alone_is_greedy_search() -> None:

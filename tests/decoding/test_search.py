@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from tests.decoding.table import (
     by_chance,
     everything,
     fixed,
+    forced,
     pad,
     search,
     some_sources,
@@ -123,10 +125,19 @@ def test_padding_and_the_start_piece_are_never_said(num_beams: int) -> None:
     assert scores[2] == pytest.approx(math.log(0.75), abs=1e-5)
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
-def test_probabilities_that_are_no_numbers_still_give_a_hypothesis(num_beams: int) -> None:
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True}])
+def test_where_the_model_gives_no_numbers_nothing_is_said(options: dict) -> None:
     model = Table(lambda *_: {A: float("nan"), B: float("nan"), EOS: float("nan")}, vocab_size=5)
-    assert len(search(model, [A, B], num_beams=num_beams, max_new_tokens=4)) == 2
+    found = search(model, [A, B], max_new_tokens=4, **options)
+    assert found == [[Hypothesis([], -math.inf)]] * 2
+
+
+def test_a_beam_without_numbers_leaves_the_others_alone() -> None:
+    nothing = dict.fromkeys((A, B, C, EOS), float("nan"))
+    first = {A: 0.5, B: 0.3, C: 0.2}
+    model = Table(lambda _, prefix: nothing if prefix[:1] == (A,) else {**first, EOS: 0.1}, 6)
+    found = search(model, num_beams=3, max_new_tokens=3)[0]
+    assert len(found) == 3 and all(h.ids[:1] != [A] for h in found)
 
 
 def count_down(first: int, prefix: Prefix) -> dict[int, float]:
@@ -225,34 +236,54 @@ def test_results_depend_neither_on_the_batch_nor_on_the_order(
 
 @pytest.mark.parametrize("num_beams", [1, 4])
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
-@torch.no_grad()
+@pytest.mark.parametrize("forbidden", [{}, {"min_new_tokens": 6, "no_repeat_ngram_size": 2}])
 def test_the_score_is_the_forced_log_probability(
-    model: Transformer, num_beams: int, penalty: float
+    model: Transformer, num_beams: int, penalty: float, forbidden: dict
 ) -> None:
-    limit = 15
-    unfinished = 0
+    """Whatever the options forbid on the way."""
+    limit, unfinished = 15, 0
+    options = {"num_beams": num_beams, "length_penalty": penalty, "max_new_tokens": limit}
     for source in some_sources(6):
-        ids = pad([source])
-        for hypothesis in search(
-            model, ids, num_beams=num_beams, length_penalty=penalty, max_new_tokens=limit
-        )[0]:
-            cut = len(hypothesis.ids) == limit
-            unfinished += cut
-            said = hypothesis.ids if cut else [*hypothesis.ids, EOS]
-            logits = model(ids, torch.tensor([[BOS, *said[:-1]]]))[0]
-            logits[:, [PAD, BOS]] = float("-inf")
-            log_p = logits.log_softmax(-1)[range(len(said)), said].sum().item()
-            assert hypothesis.score == pytest.approx(log_p / len(said) ** penalty, abs=1e-4)
+        for hypothesis in search(model, pad([source]), **options, **forbidden)[0]:
+            said = [*hypothesis.ids, EOS][:limit]
+            unfinished += EOS not in said
+            expected = forced(model, pad([source]), said) / len(said) ** penalty
+            assert hypothesis.score == pytest.approx(expected, abs=1e-4)
     assert unfinished < 6 * num_beams
 
 
-def test_decoding_leaves_no_trace(model: Transformer) -> None:
-    """Neither gradients nor randomness: the same twice."""
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True}])
+def test_decoding_leaves_no_trace(model: Transformer, options: dict) -> None:
+    """It changes neither its input nor the state of any random numbers: the same twice."""
     ids = pad(some_sources(3))
-    for num_beams in (1, 3):
-        one, other = (search(model, ids, num_beams=num_beams) for _ in range(2))
-        assert one == other
-    assert all(parameter.grad is None for parameter in model.parameters())
+    before, states = ids.clone(), (torch.get_rng_state(), random.getstate())
+    assert search(model, ids, **options) == search(model, ids, **options)
+    assert torch.equal(ids, before)
+    assert torch.equal(torch.get_rng_state(), states[0]) and random.getstate() == states[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True}])
+def test_each_position_is_projected_once(model: Transformer, options: dict) -> None:
+    """The source's keys and values once in a search, the target's only the newest of each step."""
+    heard: dict[str, list[int]] = {}
+
+    def listen(name: str) -> Callable:
+        return lambda _, args: heard.setdefault(name, []).append(args[0].size(1))
+
+    projections = [
+        (name, module) for name, module in model.named_modules() if name.endswith("key_proj")
+    ]
+    hooks = [module.register_forward_pre_hook(listen(name)) for name, module in projections]
+    search(model, pad([[5, 6, 7, EOS]]), max_new_tokens=8, min_new_tokens=8, **options)
+    for hook in hooks:
+        hook.remove()
+    k = options.get("num_beams", 1)
+    for name, lengths in heard.items():
+        if name.startswith("encoder") or "cross" in name:
+            assert lengths == [4], name
+        else:
+            assert lengths == [1, *[k] * 7], name
+    assert len(heard) == 1 + 2 * 2
 
 
 def test_an_empty_source_still_gives_a_hypothesis(model: Transformer) -> None:

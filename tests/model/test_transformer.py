@@ -228,7 +228,7 @@ def test_cached_steps_equal_the_full_pass(
     cache = model.start(source)
     for t in range(len(target)):
         assert_close(model.step(rows[:, t : t + 1], cache)[:, 0], full[:, t], 1e-10)
-    assert cache.length == len(target)
+    assert cache.steps == len(target)
 
 
 @torch.no_grad()

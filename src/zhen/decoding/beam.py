@@ -35,7 +35,7 @@ class Beams:
         k, length = self.options.num_beams, len(self.ids[0]) + 1
         going_on: list[Candidate] = []
         for rank, (log_p, parent, piece) in enumerate(candidates):
-            if not log_p > NEVER:  # -inf, or NaN
+            if log_p == NEVER:
                 continue
             if piece != eos_id:
                 going_on.append((log_p, parent, piece))
@@ -60,7 +60,7 @@ class Beams:
 
     def _finish_all(self) -> None:
         for ids, log_p in zip(self.ids, self.log_p, strict=True):
-            if log_p > NEVER:
+            if log_p != NEVER:
                 self._finish(ids, log_p, len(ids))
 
     def _finish(self, ids: list[int], log_p: float, length: int) -> None:
@@ -74,7 +74,8 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the `num_beams` most probable beginnings of each sentence. See `generate`."""
     device = source.device
-    limits = options.limits((source != model.pad_id).sum(dim=1), model.max_positions)
+    lengths = (source != model.pad_id).sum(dim=1).tolist()
+    limits = [options.limit(length, model.max_positions) for length in lengths]
     searches = [Beams(options, limit, bos_id) for limit in limits]
     running = searches  # those still in the batch
     cache = model.start(source)

@@ -24,16 +24,18 @@ def next_log_probs(
     so that the score of a sentence is the model's whatever the options are.
 
     Args:
-        logits: (N, V).
+        logits: (N, V); may be overwritten.
         beginnings: the pieces so far, of each row.
 
     Returns:
-        (N, V), float32; -inf for what must not follow.
+        (N, V), float32; -inf for what must not follow, and where the model gives no number.
     """
     logits = logits.float()
     for piece in never:
         logits[:, piece] = NEVER
     log_probs = logits.log_softmax(dim=-1)
+    # One NaN makes its whole row NaN, which any search would take for the best.
+    log_probs[log_probs[:, eos_id].isnan()] = NEVER
     if options.min_new_tokens:
         short = [row for row, ids in enumerate(beginnings) if len(ids) < options.min_new_tokens]
         log_probs[short, eos_id] = NEVER

@@ -3,9 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
 
 @dataclass(frozen=True)
 class DecodeOptions:
@@ -15,10 +12,10 @@ class DecodeOptions:
         num_beams: hypotheses kept at each step; 1 is greedy search.
         length_penalty: hypotheses are ranked by log P / length^length_penalty, the length
             counted in pieces with the end piece; above 1 favours long ones, 0 ranks by log P,
-            below 0 favours short ones; from -10 to 10, beyond which the power overflows.
+            below 0 favours short ones; from -10 to 10, which keeps the power finite.
         max_new_tokens: longest hypothesis, in pieces with the end piece; None allows each sentence
-            twice its source's pieces plus 10.
-        min_new_tokens: shortest hypothesis, in pieces without the end piece.
+            twice its source's pieces plus 10. The model's `max_positions` is a limit too.
+        min_new_tokens: shortest hypothesis, in pieces without the end piece, within these limits.
         no_repeat_ngram_size: no hypothesis holds the same run of so many pieces twice; 0 lets it.
         num_return_sequences: hypotheses returned for each sentence, best first.
         do_sample: draw each piece by chance instead, from P made narrower by what follows.
@@ -84,20 +81,20 @@ class DecodeOptions:
         if value is not None and value < least:
             raise ValueError(f"`{name}` must be at least {least}, but is {value}")
 
-    def limits(self, source_lengths: Tensor, max_positions: int) -> list[int]:
-        """Longest hypothesis of each sentence, from its own length (B,) alone.
+    def limit(self, source_length: int, max_positions: int) -> int:
+        """Longest hypothesis of a sentence, from its own length alone.
 
         A limit taken from the batch would let a sentence's translation depend on its neighbours.
         """
-        if self.max_new_tokens is None:
-            longest = (2 * source_lengths + 10).clamp(min=self.min_new_tokens + 1)
-        else:
-            longest = torch.full_like(source_lengths, min(self.max_new_tokens, max_positions))
-        return longest.clamp(max=max_positions).tolist()
+        longest = self.max_new_tokens or max(2 * source_length + 10, self.min_new_tokens + 1)
+        return min(longest, max_positions)
 
     def score(self, log_p: float, length: int) -> float:
-        """log P / length^length_penalty; the length counts the end piece."""
-        return log_p / max(length, 1) ** self.length_penalty
+        """log P / length^length_penalty; the length counts the end piece.
+
+        -inf without any piece, which is what is left where no piece had a probability.
+        """
+        return log_p / length**self.length_penalty if length else -math.inf
 
 
 @dataclass(frozen=True)

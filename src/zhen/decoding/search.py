@@ -13,9 +13,10 @@ from zhen.model import Transformer
 def generate(
     model: Transformer, source: Tensor, options: DecodeOptions, *, bos_id: int, eos_id: int
 ) -> list[list[Hypothesis]]:
-    """Translate a batch of sources (B, S), padded at the end with `model.pad_id`.
+    """Translate a batch of sources (B, S), each with its end piece, padded with `model.pad_id`.
 
-    A sentence that is finished leaves the batch, so that the last long one is decoded alone.
+    The model must be in evaluation mode, or dropout acts as in training. A sentence that is
+    finished leaves the batch, so that the last long one is decoded alone.
 
     Returns:
         For each sentence `options.num_return_sequences` hypotheses, best first; fewer where beam

@@ -24,7 +24,7 @@ class DecoderCache:
 
     layers: list[LayerCache]
     memory_mask: Tensor  # (B, 1, 1, S)
-    length: int = 0  # steps so far
+    steps: int = 0  # so far
     # (B, 1, k, positions), True = of this beam; None as long as a sentence has a single beam.
     history: Tensor | None = None
 
@@ -49,10 +49,10 @@ class DecoderCache:
         if num_beams > 1:
             shape = len(self.memory_mask), 1, num_beams  # (B, 1, k)
             if self.history is None:
-                self.history = self.memory_mask.new_ones(*shape, self.length)
+                self.history = self.memory_mask.new_ones(*shape, self.steps)
             itself = torch.eye(num_beams, dtype=torch.bool, device=self.memory_mask.device)
             self.history = torch.cat([self.history, itself.expand(*shape, -1)], dim=-1)
-        self.length += 1
+        self.steps += 1
         return self.history
 
 
@@ -202,10 +202,10 @@ class Transformer(nn.Module):
     def step(self, last: Tensor, cache: DecoderCache) -> Tensor:
         """Decode one position: logits (B, k, V) of what follows `last` (B, k), growing `cache`.
 
-        The k columns are the beams of a sentence. Before each step but the first, `cache.follow`
-        says what they continue; of a single beam that is clear.
+        The k columns are the beams of a sentence; where one does not continue itself,
+        `cache.follow` has said what it does.
         """
-        x = self.embedding(last.reshape(-1, 1), offset=cache.length)  # (B * k, 1, D)
+        x = self.embedding(last.reshape(-1, 1), offset=cache.steps)  # (B * k, 1, D)
         x = x.view(*last.shape, -1)  # (B, k, D)
         history = cache.grow(last.size(1))
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
