@@ -7,20 +7,21 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup train evaluate translate corpus bench test test-fast lint format clean
+TARGETS := help setup train evaluate translate attention corpus bench test test-fast lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := train evaluate translate
-TAKE_ARGS := train evaluate translate corpus bench test test-fast
-TAKE_CKPT := evaluate translate
+TAKE_OVERRIDES := train evaluate translate attention
+TAKE_ARGS := train evaluate translate attention corpus bench test test-fast
+TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
-TAKE_OUT := translate
-TAKE_TEXT := translate
-SETTINGS := ARGS CKPT FILE OUT TEXT
+TAKE_OUT := translate attention
+TAKE_TARGET := attention
+TAKE_TEXT := translate attention
+SETTINGS := ARGS CKPT FILE OUT TARGET TEXT
 
 GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
@@ -62,6 +63,9 @@ evaluate: setup ## score a checkpoint on the test sets: CKPT=path, else the newe
 
 translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=path, CKPT=path
 	@$(RUN) -m zhen.translate
+
+attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=folder, CKPT=path
+	@$(RUN) -m zhen.attention
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py

@@ -3,7 +3,7 @@
     forward.py MAKE_PID "KIND..." COMMAND...
 
 KIND says what the target takes: OVERRIDES (of Hydra), or one of make's settings ARGS, CKPT, FILE,
-OUT and TEXT. The Makefile has already refused what no target takes.
+OUT, TARGET and TEXT. The Makefile has already refused what no target takes.
 
 make turns each `key=value` word into a variable and lists them all in MAKEOVERRIDES: the newest
 first, `$` doubled, a backslash before blanks and backslashes. So the values are exact, but the
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "TEXT", "VENV"}
+SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "TARGET", "TEXT", "VENV"}
 PATHS = {"CKPT": "ckpt", "FILE": "input", "OUT": "output"}  # setting -> the key it stands for
 # make's variables describe the make that runs this, not one that the command may start.
 MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ZHEN_MAKEOVERRIDES")
@@ -98,6 +98,10 @@ def main() -> None:
             if not settings[name]:
                 fail(f"{name}= is empty: give a path, or leave {name} out")
             command.append(f"{key}={hydra_quote(settings[name])}")
+    if "TEXT" in settings and "FILE" not in taken:  # one sentence, not lines to read
+        command.append(f"text={hydra_quote(settings.pop('TEXT'))}")
+    if "TARGET" in settings:
+        command.append(f"target={hydra_quote(settings['TARGET'])}")
     if "ARGS" in settings:
         try:
             command += shlex.split(settings["ARGS"])

@@ -149,6 +149,13 @@ def test_formulas_stand_free_as_github_needs_it(page: str) -> None:
                 assert re.search(r"^($|[ ).,:;])", after), line
 
 
+@BOTH
+def test_every_make_command_is_one_of_the_readme_whose_test_runs_it(page: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"^make .*$", TEXT[page], flags=re.MULTILINE)
+    assert found and all(f"\n{command}\n" in readme for command in found)
+
+
 @pytest.mark.slow
 def test_the_tables_are_what_the_script_prints() -> None:
     (command,) = re.findall(r"^```bash\npython (.*)\n```$", TEXT[PAGES[0]], flags=re.MULTILINE)

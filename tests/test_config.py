@@ -404,16 +404,16 @@ def test_a_sweep_of_runs_on_two_ranks_each(tmp_path: Path) -> None:
         assert (run / "results.json").is_file() and (run / "log.1.txt").is_file()
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention"])
 def test_help_does_not_wait_for_torch(command: str) -> None:
     done, _ = zhen(f"zhen.{command}", "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and f"zhen {command}: settings are given as" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    for heavy in ("torch", "lightning", "datasets", "wandb", "matplotlib"):
+    for heavy in ("torch", "lightning", "datasets", "wandb", "matplotlib", "plotly"):
         assert heavy not in loaded
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention"])
 def test_a_mistyped_key_ends_a_real_process_at_once(command: str) -> None:
     done, seconds = zhen(f"zhen.{command}", "decoed=greedy")
     assert done.returncode == 1 and done.stdout == ""

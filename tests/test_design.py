@@ -16,9 +16,9 @@ ROOMS = (
     {"decoding"},
     {"data"},
     {"translator"},
-    {"training"},
+    {"training", "viewer"},
     {"runs", "compose", "schema", "config"},  # these know each other
-    {"train", "evaluate", "translate"},
+    {"train", "evaluate", "translate", "attention"},
 )
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

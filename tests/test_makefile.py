@@ -30,8 +30,8 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup train evaluate translate corpus bench test test-fast lint format clean".split()
-)
+    "help setup train evaluate translate attention corpus bench test test-fast lint format clean"
+).split()
 
 RECORDER = """
 import json, os, sys
@@ -278,6 +278,16 @@ def test_any_text_is_standard_input(checkout: Checkout, text: str) -> None:
     assert checkout.call("translate", f"TEXT={text}").stdin == expected
 
 
+@pytest.mark.parametrize("text", VALUES)
+def test_attention_takes_its_sentences_as_hydra_strings(checkout: Checkout, text: str) -> None:
+    call = checkout.call(
+        "attention", f"TARGET={text}", f"TEXT={text}", "OUT=a b", stdin="from a pipe"
+    )
+    assert call.argv[:2] == ["-m", "zhen.attention"] and call.stdin == "from a pipe"
+    expected = [("output", "a b"), ("text", text), ("target", text)]
+    assert [hydra_value(override) for override in call.argv[2:]] == expected
+
+
 paths = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=15) | st.text(
     "\\'\"${}=,:[]() #~.a/", min_size=1, max_size=10
 )
@@ -314,6 +324,8 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     [
         (["train", "TEXT=x"], "TEXT="),
         (["train", "CKPT=x"], "CKPT="),
+        (["translate", "TARGET=x"], "TARGET="),
+        (["attention", "FILE=x"], "FILE="),
         (["evaluate", "FILE=x"], "FILE="),
         (["evaluate", "OUT=x"], "OUT="),
         (["lint", "ARGS=x"], "ARGS="),

@@ -108,6 +108,18 @@ def test_the_package_is_installed_from_this_checkout() -> None:
     assert metadata.version("zhen") == PROJECT["version"]
 
 
+def test_the_package_data_is_all_that_is_no_code() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = {
+        f"src/{package.replace('.', '/')}/{name}"
+        for package, names in project["tool"]["setuptools"]["package-data"].items()
+        for name in names
+    }
+    files = (path for path in (ROOT / "src" / "zhen").rglob("*.*") if path.is_file())
+    there = {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
+    assert listed == {name for name in there if not name.endswith(".py")}
+
+
 def test_conda_takes_the_same_python_and_the_same_lock() -> None:
     *plain, pip = CONDA["dependencies"]
     (python,) = [entry for entry in plain if entry.startswith("python")]

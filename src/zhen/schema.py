@@ -57,6 +57,10 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "test": (str | dict[str, str] | None, "a TSV, a mapping from names to TSVs, or null"),
     "languages": (list[str] | None, "a list of two language codes, or null"),
     "input": (str | None, ""),
+    "text": (str | None, ""),
+    "target": (str | None, ""),
+    "layer": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
+    "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],

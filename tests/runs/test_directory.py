@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from zhen.errors import UserError
 from zhen.runs.directory import (
     RunDirectory,
+    home_of,
     is_main,
     newest_checkpoint,
     rank,
@@ -108,6 +109,16 @@ def test_no_checkpoint_says_what_to_do(tmp_path: Path, runs: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"no trained model below .*: train one with `make train`"):
         newest_checkpoint(tmp_path / runs)
+
+
+def test_the_home_of_a_checkpoint(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert home_of(run.best) == run.path
+    assert home_of(run.path / "copy.ckpt") == run.path
+    assert home_of(checkpoint(tmp_path, "no/config", age=0)) == tmp_path / "no/config/checkpoints"
+    monkeypatch.chdir(run.checkpoints)
+    assert home_of(Path("best.ckpt")) == run.path
 
 
 def test_the_log_formats_as_logging_does(

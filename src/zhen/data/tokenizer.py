@@ -160,9 +160,10 @@ class Tokenizer:
         """Whether a character may begin with this piece; false for a byte inside of one."""
         return not 0x80 <= piece - len(CONTROLS) < 0xC0
 
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of one text, to look at."""
-        return self._backend.encode(text).tokens
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces with these ids, to look at."""
+        names = {i: piece for piece, i in self._backend.get_vocab().items()}
+        return [names[i] for i in ids]
 
 
 def _most_frequent_characters(texts: Iterable[str], count: int) -> list[str]:

@@ -6,6 +6,7 @@
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
         metrics.csv      numbers over time             wandb/           the same, and more
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
+        attention.html   what the heads look at        attention.png    the same at a glance
 
 A whole file appears complete or not at all: it is written aside, then renamed.
 """
@@ -162,6 +163,13 @@ def newest_checkpoint(runs: str | Path) -> Path:
     newest = max(found, key=lambda path: (path.parts[-4] != "debug", path.stat().st_mtime_ns, path))
     run = RunDirectory(newest.parent.parent)
     return next(path for path in (run.best, run.last, newest) if path in found)
+
+
+def home_of(checkpoint: Path) -> Path:
+    """The run directory of a checkpoint; of one that lies elsewhere, the folder that it lies in."""
+    run = RunDirectory(checkpoint.absolute().parent.parent)
+    in_run = checkpoint.absolute().parent == run.checkpoints and run.config.is_file()
+    return run.path if in_run else checkpoint.absolute().parent
 
 
 def rank() -> int:

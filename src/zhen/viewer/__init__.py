@@ -1,0 +1,1 @@
+"""Attention weights made visible: a page, a picture, and a table of scores."""
