@@ -157,8 +157,8 @@ def newest_checkpoint(runs: str | Path) -> Path:
     found = [path for path in Path(runs).glob("*/*/checkpoints/*.ckpt") if path.is_file()]
     if not found:
         raise UserError(
-            f"no trained model below {runs}: train one with `make train`, or name a checkpoint"
-            " with ckpt=PATH"
+            f"no trained model below {runs}: train one with `make train`, or give a"
+            " checkpoint's path"
         )
     newest = max(found, key=lambda path: (path.parts[-4] != "debug", path.stat().st_mtime_ns, path))
     run = RunDirectory(newest.parent.parent)
