@@ -224,7 +224,7 @@ BAD = [
     ),
     ("trainer.accelerator=tpu", "`trainer`: "),
     ("callbacks.progress.refresh_seconds=nan", "`callbacks.progress`: `refresh_seconds` must be "),
-    ("decode.num_beams=0", "`decode`: `num_beams` must be at least 1, but is 0"),
+    ("decode.num_beams=0", "`decode`: `num_beams` must be from 1 to 10000, but is 0"),
     ("decode.top_p=1.5", "`decode`: `top_p` must be above 0 and at most 1, but is 1.5"),
     ("decode.top_k=5", "`decode`: `top_k` must be 0 without `do_sample=true`, but is 5"),
     ("decode.length_penalty=1e4", "`decode`: `length_penalty` must be from -10 to 10, but is 1"),

@@ -35,7 +35,7 @@ def evaluate(cfg: DictConfig) -> None:
             languages=list(cfg.languages or trained_with(checkpoint).languages),
             source_lang=translator.source_lang,
             target_lang=translator.target_lang,
-            batch=BatchOptions(eval_tokens=cfg.batch.tokens),
+            batch=BatchOptions(eval_tokens=max(cfg.batch.tokens // decode.hypotheses, 1)),
             cache_dir=cfg.paths.cache,
             tokenizer=translator.tokenizer,
             key="",

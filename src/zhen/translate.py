@@ -50,7 +50,7 @@ def translate(cfg: DictConfig) -> None:
         found = translator.n_best(block, decode, cfg.batch.tokens, first_line=done + 1)
         for number, translations in enumerate(found, start=done + 1):
             for each in translations:
-                about = f"{number}\t{each.score:.4f}\t" if decode.num_return_sequences > 1 else ""
+                about = f"{number}\t{each.score:.6g}\t" if decode.num_return_sequences > 1 else ""
                 target.write(f"{about}{each.text}\n".encode())
         target.flush()
         done += len(block)

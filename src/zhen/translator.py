@@ -156,7 +156,7 @@ class Translator:
         found: list[list[Translation]] = [[] for _ in parts]
         if parts:
             lengths = np.array([[len(part), 0] for part in parts])
-            tokens //= max(options.num_beams, options.num_return_sequences)
+            tokens //= options.hypotheses
             for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
                 source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
                 for i, of_part in zip(batch, self.decode(source, options), strict=True):

@@ -5,11 +5,17 @@ import pytest
 from zhen.decoding import DecodeOptions
 
 
-@pytest.mark.parametrize("name", ["num_beams", "num_return_sequences", "max_new_tokens"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_counts_below_one_are_refused(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"^`{name}` must be at least 1, but is {value}$"):
+@pytest.mark.parametrize("name", ["num_beams", "num_return_sequences"])
+@pytest.mark.parametrize("value", [0, -1, 10_001, 10**20])
+def test_counts_out_of_range_are_refused(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"^`{name}` must be from 1 to 10000, but is {value}$"):
         DecodeOptions(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_no_room_for_a_piece_is_refused(value: int) -> None:
+    with pytest.raises(ValueError, match=f"^`max_new_tokens` must be at least 1, but is {value}$"):
+        DecodeOptions(max_new_tokens=value)
 
 
 @pytest.mark.parametrize("name", ["min_new_tokens", "no_repeat_ngram_size", "top_k", "seed"])
@@ -26,9 +32,12 @@ NAN = float("nan")
     [
         ({"length_penalty": 11.0}, "`length_penalty` must be from -10 to 10, but is 11.0"),
         ({"length_penalty": NAN}, "`length_penalty` must be from -10 to 10, but is nan"),
-        ({"temperature": 0.0}, "`temperature` must be above 0, but is 0.0"),
-        ({"temperature": float("inf")}, "`temperature` must be above 0, but is inf"),
-        ({"temperature": NAN}, "`temperature` must be above 0, but is nan"),
+        ({"temperature": 0.0}, "`temperature` must be above 0 and at most 1000000, but is 0.0"),
+        (
+            {"temperature": float("inf")},
+            "`temperature` must be above 0 and at most 1000000, but is inf",
+        ),
+        ({"temperature": NAN}, "`temperature` must be above 0 and at most 1000000, but is nan"),
         ({"top_p": 1.5}, "`top_p` must be above 0 and at most 1, but is 1.5"),
         ({"top_p": 0.0}, "`top_p` must be above 0 and at most 1, but is 0.0"),
         ({"top_p": NAN}, "`top_p` must be above 0 and at most 1, but is nan"),
