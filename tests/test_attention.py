@@ -101,11 +101,11 @@ BAD = [
         f"`head` must be from 1 to {HEADS}, or null for the mean of all, but is 5: the model has",
     ),
     (["text=a", "laier=1"], "`laier` is not a key; did you mean `layer`?"),
-    (["text=a", "decode.num_beams=0"], "`decode`: `num_beams` must be at least 1, but is 0"),
+    (["text=a", "decode.num_beams=0"], "`decode`: `num_beams` must be from 1 to 10000, but is 0"),
     (["text=a", "ckpt=none.ckpt"], "ckpt: none.ckpt does not exist; give a checkpoint's path"),
     (["text=a", "target=b", "output=/proc/x"], "output: cannot make /proc/x: "),
     (["text=1"], "`text` must be a string or null, but is 1; as text it is written text='\"1\"'"),
-    (["text='\udcff'"], "`text` must be a string or null, but is '\\udcff'"),
+    (["text='\udcff'"], "`text` must be text in UTF-8, but is '\\udcff'"),
 ]
 
 
@@ -117,6 +117,17 @@ def test_what_is_refused_is_one_line_and_writes_nothing(
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"error: {message}")
     assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_neither_file_is_written_where_one_cannot_be(
+    run: Any, checkpoint: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "out" / name).mkdir(parents=True)
+    status, out, err = run("text=a", f"output={tmp_path / 'out'}")
+    assert (status, out) == (1, "")
+    assert err == f"error: output: {tmp_path / 'out' / name} is a directory; give a file\n"
+    assert written(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("what", ["damaged", "of another model"])

@@ -16,7 +16,7 @@ from zhen.errors import UserError
 
 def attention(cfg: DictConfig) -> None:
     """Let `cfg.ckpt`, or the newest best checkpoint, read `cfg.text`, and show where it looks."""
-    from zhen.files import make_directory, write_atomic
+    from zhen.files import check_writable, make_directory, write_atomic
     from zhen.runs.directory import home_of, newest_checkpoint
     from zhen.translator import Translator, pick_device
     from zhen.viewer.look import best_translation, look, read_sentence
@@ -37,12 +37,14 @@ def attention(cfg: DictConfig) -> None:
         target = best_translation(translator, source, decode)
     else:
         target = read_sentence(translator, cfg.target, key="target")
+    folder = make_directory(cfg.output, key="output") if cfg.output else home_of(checkpoint)
+    for name in ("attention.html", "attention.png"):
+        check_writable(folder / name, key="output")
 
     maps = look(translator, source, target)
     source_text, target_text = translator.tokenizer.decode([source, target])
     html = page(maps, source_text, target_text, cfg.layer, cfg.head)
     png = picture(maps)
-    folder = make_directory(cfg.output, key="output") if cfg.output else home_of(checkpoint)
     write_atomic(folder / "attention.html", html, key="output")
     write_atomic(folder / "attention.png", png, key="output")
     print(f"{source_text} -> {target_text}")

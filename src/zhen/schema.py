@@ -252,6 +252,8 @@ def _check_value(key: str, value: Any, annotation: Any, allowed: str = "") -> No
         # As JSON, a strict check takes a list for a tuple and an int for a float, but no bool.
         adapter.validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError:
+        if isinstance(value, str) and not is_utf8(value):
+            allowed = "text in UTF-8"
         message = f"`{key}` must be {allowed or describe(annotation)}, but is {show(value)}"
         if isinstance(value, str):
             message += did_you_mean(
@@ -268,6 +270,11 @@ def _accepts(adapter: TypeAdapter[Any], value: str) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def is_utf8(text: str) -> bool:
+    """False for what Python makes of a command line's bytes that are not UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def describe(annotation: Any) -> str:
