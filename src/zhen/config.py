@@ -87,15 +87,23 @@ def run_command(command: Command, config_name: str) -> None:
             _leave("terminated", 143)
         raise
     except BrokenPipeError:  # whoever read the output has left, as `head` does
-        # What is still in the buffer must go somewhere when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_output()
         sys.exit(141)
     except (UserError, OSError) as error:
         if full_error == "1":
             raise
+        _let_go_of_output()
         _leave(f"error: {one_line(error)}", 1)
     finally:
         sys.argv = argv
+
+
+def _let_go_of_output() -> None:
+    """What cannot be written must go somewhere, or Python complains of it when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _leave(message: str, status: int) -> NoReturn:
