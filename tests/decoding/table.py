@@ -49,6 +49,9 @@ class Table:
         self.max_positions = max_positions
         self.batch_sizes: list[int] = []
 
+    def parameters(self) -> list[Tensor]:
+        return []
+
     def start(self, source: Tensor) -> TableCache:
         return TableCache(source[:, 0].tolist(), [[()] for _ in source])
 

@@ -1,6 +1,6 @@
 """Turning a trained model's probabilities into sentences, one cached step at a time.
 
-Reading order: options -> next_piece -> greedy -> sampling -> beam -> search.
+Reading order: options -> next_piece -> greedy -> sampling -> beam -> threads -> search.
 """
 
 from zhen.decoding.options import DecodeOptions, Hypothesis

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from zhen.decoding.next_piece import NEVER, next_log_probs
 from zhen.decoding.options import DecodeOptions, Hypothesis
+from zhen.decoding.threads import Threads
 from zhen.model import Transformer
 
 # A continuation: log P of the whole, the beam it continues, the piece it adds.
@@ -70,7 +71,13 @@ class Beams:
 
 
 def beam_search(
-    model: Transformer, source: Tensor, options: DecodeOptions, *, bos_id: int, eos_id: int
+    model: Transformer,
+    source: Tensor,
+    options: DecodeOptions,
+    threads: Threads,
+    *,
+    bos_id: int,
+    eos_id: int,
 ) -> list[list[Hypothesis]]:
     """Keep the `num_beams` most probable beginnings of each sentence. See `generate`."""
     device = source.device
@@ -80,6 +87,7 @@ def beam_search(
     running = searches  # those still in the batch
     cache = model.start(source)
     while running:
+        threads.fit(len(running) * options.num_beams)
         last = torch.tensor([beams.last for beams in running], device=device)  # (B, k)
         log_probs = next_log_probs(
             model.step(last, cache).flatten(0, 1),

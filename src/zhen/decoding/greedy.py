@@ -9,6 +9,7 @@ from torch import Tensor
 from zhen.decoding.next_piece import NEVER, next_log_probs
 from zhen.decoding.options import DecodeOptions, Hypothesis
 from zhen.decoding.sampling import draw, generator
+from zhen.decoding.threads import Threads
 from zhen.model import Transformer
 
 
@@ -40,7 +41,13 @@ Choice = Callable[[Tensor, list[Path]], tuple[Tensor, Tensor]]
 
 
 def greedy_search(
-    model: Transformer, source: Tensor, options: DecodeOptions, *, bos_id: int, eos_id: int
+    model: Transformer,
+    source: Tensor,
+    options: DecodeOptions,
+    threads: Threads,
+    *,
+    bos_id: int,
+    eos_id: int,
 ) -> list[list[Hypothesis]]:
     """Take the most probable piece at each step. See `generate`."""
 
@@ -48,11 +55,17 @@ def greedy_search(
         best = log_probs.max(dim=-1)
         return best.values, best.indices
 
-    return _one_by_one(model, source, options, likeliest, bos_id=bos_id, eos_id=eos_id)
+    return _one_by_one(model, source, options, threads, likeliest, bos_id=bos_id, eos_id=eos_id)
 
 
 def sample(
-    model: Transformer, source: Tensor, options: DecodeOptions, *, bos_id: int, eos_id: int
+    model: Transformer,
+    source: Tensor,
+    options: DecodeOptions,
+    threads: Threads,
+    *,
+    bos_id: int,
+    eos_id: int,
 ) -> list[list[Hypothesis]]:
     """Draw each piece by chance. See `generate`."""
     sentences = [[piece for piece in ids if piece != model.pad_id] for ids in source.tolist()]
@@ -64,13 +77,14 @@ def sample(
     def by_chance(log_probs: Tensor, paths: list[Path]) -> tuple[Tensor, Tensor]:
         return draw(log_probs, options, [chances[path.sentence][path.number] for path in paths])
 
-    return _one_by_one(model, source, options, by_chance, bos_id=bos_id, eos_id=eos_id)
+    return _one_by_one(model, source, options, threads, by_chance, bos_id=bos_id, eos_id=eos_id)
 
 
 def _one_by_one(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
+    threads: Threads,
     choose: Choice,
     *,
     bos_id: int,
@@ -89,6 +103,7 @@ def _one_by_one(
     running = paths  # those still in the batch
     last = torch.full((len(paths), 1), bos_id, device=device)
     while running:
+        threads.fit(len(running))
         log_probs = next_log_probs(
             model.step(last, cache)[:, 0],
             [path.ids for path in running],

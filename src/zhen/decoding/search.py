@@ -6,6 +6,7 @@ from torch import Tensor
 from zhen.decoding.beam import beam_search
 from zhen.decoding.greedy import greedy_search, sample
 from zhen.decoding.options import DecodeOptions, Hypothesis
+from zhen.decoding.threads import Threads
 from zhen.model import Transformer
 
 
@@ -25,4 +26,5 @@ def generate(
     search = greedy_search if options.num_beams == 1 else beam_search
     if options.do_sample:
         search = sample
-    return search(model, source, options, bos_id=bos_id, eos_id=eos_id)
+    with Threads(model) as threads:
+        return search(model, source, options, threads, bos_id=bos_id, eos_id=eos_id)
