@@ -1,8 +1,8 @@
 """Measure decoding beside transformers and CTranslate2: make bench ARGS='CHECKPOINT --rounds 5'
 
-All have the same weights in float32, get the same source sentences as piece ids, and give piece
-ids back, on the same number of CPU threads. In each round they take turns, so that they meet the
-same machine; a ratio compares two times of one round. Prints a Markdown table.
+All have the same weights in float32, get the same source sentences as piece ids, give piece ids
+back, and may use the same number of CPU threads. In each round they take turns, so that they meet
+the same machine; a ratio compares two times of one round. Prints a Markdown table.
 
     zhen                          sorted by length, in batches
     transformers                  `generate` on batches in the order of the text

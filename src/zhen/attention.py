@@ -54,7 +54,7 @@ def attention(cfg: DictConfig) -> None:
 
 
 def check_number(key: str, number: int | None, *counts: float | str) -> None:
-    """Raises UserError unless there are so many, of layers in the encoder and in the decoder."""
+    """Raises UserError unless `number` is None or each of `counts` reaches it."""
     count = min(map(int, counts))
     if number is not None and number > count:
         both = " in the encoder or in the decoder" if len(set(counts)) > 1 else ""

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from tests.decoding.table import BOS, EOS, pad
+from tests.decoding.table import EOS, pad, search, some_sources
 
-from zhen.decoding import DecodeOptions, generate
-from zhen.decoding.threads import WORTH_SHARING, Threads
+from zhen.decoding import threads
 from zhen.model import Transformer
 
 
@@ -19,32 +18,56 @@ def four_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_by_rows_and_weights(model: Transformer) -> None:
+@pytest.fixture
+def seen(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of threads at each step, where three rows are worth sharing."""
     weights = sum(parameter.numel() for parameter in model.parameters())
-    with Threads(model) as threads:
-        for rows, expected in ((WORTH_SHARING // weights + 1, 4), (1, 1), (10**9, 4), (64, 1)):
-            threads.fit(rows)
-            assert torch.get_num_threads() == expected
-    assert torch.get_num_threads() == 4
-
-
-@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True}])
-def test_decoding_uses_them_and_gives_them_back(
-    model: Transformer, options: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
+    monkeypatch.setattr(threads, "WORTH_SHARING", 3 * weights)
+    numbers: list[int] = []
     step = model.step
 
     def watched(*arguments: object) -> torch.Tensor:
-        seen.append(torch.get_num_threads())
-        if len(seen) == 3:
-            raise RuntimeError("stop")
+        numbers.append(torch.get_num_threads())
         return step(*arguments)
 
     monkeypatch.setattr(model, "step", watched)
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "expected"),
+    [
+        (2, {}, [1] * 4),
+        (3, {}, [4] * 4),
+        (1, {"num_beams": 2}, [1] * 4),
+        (1, {"num_beams": 3}, [4] * 4),
+        (2, {"num_beams": 2}, [4] * 4),
+        (1, {"do_sample": True, "num_return_sequences": 2}, [1] * 4),
+        (1, {"do_sample": True, "num_return_sequences": 3}, [4] * 4),
+    ],
+)
+def test_by_the_rows_of_a_step(
+    model: Transformer, seen: list[int], sentences: int, options: dict, expected: list[int]
+) -> None:
+    search(model, pad([[5, 6, EOS]] * sentences), min_new_tokens=4, max_new_tokens=4, **options)
+    assert seen == expected and torch.get_num_threads() == 4
+
+
+def test_fewer_as_sentences_finish(model: Transformer, seen: list[int]) -> None:
+    found = search(model, pad(some_sources(3)))
+    assert len({len(best[0].ids) for best in found}) > 1  # else the test says nothing
+    assert set(seen) == {4, 1} and seen == sorted(seen, reverse=True)
+    assert torch.get_num_threads() == 4
+
+
+def test_the_number_comes_back_after_an_error(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        assert torch.get_num_threads() == 1
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr(model, "step", fails)
     with pytest.raises(RuntimeError, match="stop"):
-        generate(
-            model, pad([[5, 6, EOS]]), DecodeOptions(min_new_tokens=9, **options),
-            bos_id=BOS, eos_id=EOS,
-        )  # fmt: skip
-    assert seen == [1, 1, 1] and torch.get_num_threads() == 4
+        search(model, pad([[5, 6, EOS]]))
+    assert torch.get_num_threads() == 4

@@ -103,9 +103,9 @@ class Page:
         return self.chrome.get_log("browser") == []
 
 
-@pytest.fixture(scope="module")
-def butterfly(chrome: Chrome, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return Page(chrome, tmp_path_factory.mktemp("page"), BUTTERFLY, "you are beautiful")
+@pytest.fixture
+def butterfly(chrome: Chrome, tmp_path: Path) -> Page:
+    return Page(chrome, tmp_path, BUTTERFLY, "you are beautiful")
 
 
 def test_it_opens_without_the_network_and_without_an_error(chrome: Chrome, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.viewer.toy import (
     make,
 )
 
+from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
@@ -66,6 +67,8 @@ def test_labels_show_what_prints_nothing() -> None:
     # What the vocabulary lacks is bytes, and a byte's name is visible already.
     assert "".join(labels(TOKENIZER, ids(text))).startswith("␣a<0x09>你<0xE2>")
     assert "<0xF0>" in labels(TOKENIZER, ids("🦋"))
+    knows = Tokenizer.train(["你\u3000好"] * 3, TokenizerOptions(vocab_size=300))
+    assert "".join(labels(knows, knows.encode(["你\u3000好"])[0])) == "你U+3000好"
 
 
 def test_a_translation_that_fills_every_position_is_looked_at_whole() -> None:

@@ -1,11 +1,12 @@
 """Beam search: the `num_beams` most probable beginnings of each sentence, side by side."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from zhen.decoding.next_piece import NEVER, next_log_probs
 from zhen.decoding.options import DecodeOptions, Hypothesis
-from zhen.decoding.threads import Threads
 from zhen.model import Transformer
 
 # A continuation: log P of the whole, the beam it continues, the piece it adds.
@@ -74,7 +75,7 @@ def beam_search(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
-    threads: Threads,
+    fit_threads: Callable[[int], None],
     *,
     bos_id: int,
     eos_id: int,
@@ -87,7 +88,7 @@ def beam_search(
     running = searches  # those still in the batch
     cache = model.start(source)
     while running:
-        threads.fit(len(running) * options.num_beams)
+        fit_threads(len(running) * options.num_beams)
         last = torch.tensor([beams.last for beams in running], device=device)  # (B, k)
         log_probs = next_log_probs(
             model.step(last, cache).flatten(0, 1),

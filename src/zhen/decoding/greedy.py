@@ -9,7 +9,6 @@ from torch import Tensor
 from zhen.decoding.next_piece import NEVER, next_log_probs
 from zhen.decoding.options import DecodeOptions, Hypothesis
 from zhen.decoding.sampling import draw, generator
-from zhen.decoding.threads import Threads
 from zhen.model import Transformer
 
 
@@ -44,7 +43,7 @@ def greedy_search(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
-    threads: Threads,
+    fit_threads: Callable[[int], None],
     *,
     bos_id: int,
     eos_id: int,
@@ -55,14 +54,14 @@ def greedy_search(
         best = log_probs.max(dim=-1)
         return best.values, best.indices
 
-    return _one_by_one(model, source, options, threads, likeliest, bos_id=bos_id, eos_id=eos_id)
+    return _one_by_one(model, source, options, fit_threads, likeliest, bos_id=bos_id, eos_id=eos_id)
 
 
 def sample(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
-    threads: Threads,
+    fit_threads: Callable[[int], None],
     *,
     bos_id: int,
     eos_id: int,
@@ -77,14 +76,14 @@ def sample(
     def by_chance(log_probs: Tensor, paths: list[Path]) -> tuple[Tensor, Tensor]:
         return draw(log_probs, options, [chances[path.sentence][path.number] for path in paths])
 
-    return _one_by_one(model, source, options, threads, by_chance, bos_id=bos_id, eos_id=eos_id)
+    return _one_by_one(model, source, options, fit_threads, by_chance, bos_id=bos_id, eos_id=eos_id)
 
 
 def _one_by_one(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
-    threads: Threads,
+    fit_threads: Callable[[int], None],
     choose: Choice,
     *,
     bos_id: int,
@@ -103,7 +102,7 @@ def _one_by_one(
     running = paths  # those still in the batch
     last = torch.full((len(paths), 1), bos_id, device=device)
     while running:
-        threads.fit(len(running))
+        fit_threads(len(running))
         log_probs = next_log_probs(
             model.step(last, cache)[:, 0],
             [path.ids for path in running],

@@ -6,7 +6,7 @@ from torch import Tensor
 from zhen.decoding.beam import beam_search
 from zhen.decoding.greedy import greedy_search, sample
 from zhen.decoding.options import DecodeOptions, Hypothesis
-from zhen.decoding.threads import Threads
+from zhen.decoding.threads import fitting_threads
 from zhen.model import Transformer
 
 
@@ -26,5 +26,5 @@ def generate(
     search = greedy_search if options.num_beams == 1 else beam_search
     if options.do_sample:
         search = sample
-    with Threads(model) as threads:
-        return search(model, source, options, threads, bos_id=bos_id, eos_id=eos_id)
+    with fitting_threads(model) as fit_threads:
+        return search(model, source, options, fit_threads, bos_id=bos_id, eos_id=eos_id)

@@ -21,11 +21,11 @@ def font_file() -> Path:
 
 def cut_font(texts: Iterable[str]) -> bytes:
     """The font as WOFF, with the characters of these texts and of ASCII alone."""
-    font = TTFont(font_file(), lazy=True)
     subsetter = Subsetter(Options(hinting=False, layout_features=[]))
     subsetter.populate(text="".join([*map(chr, range(0x20, 0x7F)), *texts]))
-    subsetter.subset(font)
-    font.flavor = "woff"
     content = BytesIO()
-    font.save(content)
+    with TTFont(font_file(), lazy=True) as font:
+        subsetter.subset(font)
+        font.flavor = "woff"
+        font.save(content)
     return content.getvalue()

@@ -49,11 +49,11 @@ def page(
     # As JSON, ASCII alone and without a `<`, no text can end the script that it stands in.
     data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     labels = [label for each in maps for label in (*each.queries, *each.keys)]
+    template = files("zhen.viewer").joinpath("page.html").read_text(encoding="utf-8")
     parts = {
         "plotly": get_plotlyjs(),
-        "font": base64.b64encode(cut_font([*labels, source, target, "→"])).decode("ascii"),
+        "font": base64.b64encode(cut_font([*labels, source, target, template])).decode("ascii"),
         "data": data,
     }
-    template = files("zhen.viewer").joinpath("page.html").read_text(encoding="utf-8")
     # In one pass: what is put in is not looked at again.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)

@@ -16,8 +16,8 @@ from zhen.viewer.fonts import FAMILY, font_file
 from zhen.viewer.look import AttentionMap
 from zhen.viewer.table import columns
 
-# Inches. A square of a map grows smaller where the picture would have a side above LIMIT: 36
-# million points are what a viewer of pictures still opens.
+# Inches. The squares of a side take at most LIMIT, unless SMALLEST_MAP asks for more, so that a
+# viewer of pictures can still open it; titles and labels come on top.
 SQUARE, SMALLEST_MAP, LIMIT = 0.18, 1.1, 60.0
 HEADING, TITLE, GAP = 0.45, 0.25, 0.15
 LINE, LETTER = 0.12, 0.06  # a label's height, and the width of one of its columns
