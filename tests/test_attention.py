@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.viewer.toy import BUTTERFLY, HEADS, POSITIONS, make, save
 
+import zhen.attention
 from zhen.attention import attention
 from zhen.config import run_command
 
@@ -117,6 +118,20 @@ def test_what_is_refused_is_one_line_and_writes_nothing(
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(f"error: {message}")
     assert written(tmp_path) == []
+
+
+def test_more_weights_than_a_page_should_hold(
+    run: Any, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 3 pieces and 2, each with a control piece: encoder 3 * 4², decoder 2 * 3 * (3 + 4), 4 heads.
+    monkeypatch.setattr(zhen.attention, "MOST_WEIGHTS", 4 * (3 * 16 + 2 * 21))
+    arguments = ["text='abc'", "target='de'"]
+    assert run(*arguments)[0] == 0
+    monkeypatch.setattr(zhen.attention, "MOST_WEIGHTS", 4 * (3 * 16 + 2 * 21) - 1)
+    status, out, err = run(*arguments, f"output={tmp_path / 'out'}")
+    assert (status, out) == (1, "")
+    assert err.startswith("error: `text` and its translation have 4 and 3 pieces: with all layers")
+    assert written(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("name", FILES)

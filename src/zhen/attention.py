@@ -6,12 +6,16 @@ Reads configs/attention.yaml; writes attention.html, a page to click through, an
 overview, into the run's directory. For a target that is given it prints the scores too.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
 from zhen.config import build, run_command
 from zhen.errors import UserError
+
+MOST_WEIGHTS = 10_000_000  # a page of some 50 MB
 
 
 def attention(cfg: DictConfig) -> None:
@@ -37,6 +41,7 @@ def attention(cfg: DictConfig) -> None:
         target = best_translation(translator, source, decode)
     else:
         target = read_sentence(translator, cfg.target, key="target")
+    check_size(sizes, len(source) + 1, len(target) + 1)
     folder = make_directory(cfg.output, key="output") if cfg.output else home_of(checkpoint)
     for name in ("attention.html", "attention.png"):
         check_writable(folder / name, key="output")
@@ -61,6 +66,17 @@ def check_number(key: str, number: int | None, *counts: float | str) -> None:
         raise UserError(
             f"`{key}` must be from 1 to {count}, or null for the mean of all, but is {number}:"
             f" the model has no more{both}"
+        )
+
+
+def check_size(sizes: Mapping[str, Any], source: int, target: int) -> None:
+    """Raises UserError where the page would hold more weights than a browser likes to open."""
+    encoder = sizes["num_encoder_layers"] * source**2
+    decoder = sizes["num_decoder_layers"] * target * (target + source)
+    if sizes["num_heads"] * (encoder + decoder) > MOST_WEIGHTS:
+        raise UserError(
+            f"`text` and its translation have {source} and {target} pieces: with all layers and"
+            f" heads that is more than {MOST_WEIGHTS:,} weights; shorten them"
         )
 
 
