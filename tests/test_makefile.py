@@ -37,7 +37,7 @@ RECORDER = """
 import json, os, sys
 with open("calls.jsonl", "a") as calls:
     data = os.fsdecode(sys.stdin.buffer.read())
-    state = [name for name in os.environ if name.startswith(("MAKE", "ZHEN_"))]
+    state = [name for name in os.environ if name.startswith(("MAKE", "ZHEN_MAKE"))]
     print(json.dumps({"argv": sys.argv[1:], "stdin": data, "make_state": state}), file=calls)
 sys.exit(int(os.environ.get("RECORDER_STATUS", "0")))
 """
