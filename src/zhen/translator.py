@@ -22,7 +22,7 @@ from torch import Tensor
 from zhen.data.batching import plan_in_order
 from zhen.data.pairs import pad
 from zhen.data.tokenizer import Tokenizer
-from zhen.decoding import DecodeOptions, generate
+from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
 from zhen.model import Transformer
 
@@ -133,15 +133,23 @@ class Translator:
             of_lines[number].append(of_part)
         return [self._join(of_line) for of_line in of_lines]
 
-    def decode(self, source: Tensor, options: DecodeOptions) -> list[list[Translation]]:
-        """The translations of each row of `source`, ids (B, S) padded at the end, best first."""
-        found = generate(
+    @property
+    def device(self) -> torch.device:
+        return self.model.embedding.positions.device
+
+    def hypotheses(self, source: Tensor, options: DecodeOptions) -> list[list[Hypothesis]]:
+        """What `generate` finds for each row of `source`, ids (B, S) padded at the end."""
+        return generate(
             self.model,
-            source.to(self.model.embedding.positions.device),
+            source.to(self.device),
             options,
             bos_id=self.tokenizer.bos_id,
             eos_id=self.tokenizer.eos_id,
         )
+
+    def decode(self, source: Tensor, options: DecodeOptions) -> list[list[Translation]]:
+        """The translations of each row of `source`, as text, best first."""
+        found = self.hypotheses(source, options)
         texts = iter(self.tokenizer.decode([each.ids for of_row in found for each in of_row]))
         # A newline in the output would shift every line after it.
         return [

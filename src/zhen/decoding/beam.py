@@ -75,15 +75,19 @@ def beam_search(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
+    limits: list[int],
     fit_threads: Callable[[int], None],
     *,
     bos_id: int,
     eos_id: int,
 ) -> list[list[Hypothesis]]:
-    """Keep the `num_beams` most probable beginnings of each sentence. See `generate`."""
+    """Keep the `num_beams` most probable beginnings of each sentence. See `generate`.
+
+    Args:
+        limits: longest hypothesis of each sentence.
+        fit_threads: called before each step with its rows.
+    """
     device = source.device
-    lengths = (source != model.pad_id).sum(dim=1).tolist()
-    limits = [options.limit(length, model.max_positions) for length in lengths]
     searches = [Beams(options, limit, bos_id) for limit in limits]
     running = searches  # those still in the batch
     cache = model.start(source)

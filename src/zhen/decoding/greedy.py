@@ -39,66 +39,32 @@ class Path:
 Choice = Callable[[Tensor, list[Path]], tuple[Tensor, Tensor]]
 
 
-def greedy_search(
+def one_by_one(
     model: Transformer,
     source: Tensor,
     options: DecodeOptions,
+    limits: list[int],
     fit_threads: Callable[[int], None],
     *,
     bos_id: int,
     eos_id: int,
 ) -> list[list[Hypothesis]]:
-    """Take the most probable piece at each step. See `generate`."""
+    """Take the most probable piece at each step, or draw it with `do_sample`. See `generate`.
 
-    def likeliest(log_probs: Tensor, _: list[Path]) -> tuple[Tensor, Tensor]:
-        best = log_probs.max(dim=-1)
-        return best.values, best.indices
-
-    return _one_by_one(model, source, options, fit_threads, likeliest, bos_id=bos_id, eos_id=eos_id)
-
-
-def sample(
-    model: Transformer,
-    source: Tensor,
-    options: DecodeOptions,
-    fit_threads: Callable[[int], None],
-    *,
-    bos_id: int,
-    eos_id: int,
-) -> list[list[Hypothesis]]:
-    """Draw each piece by chance. See `generate`."""
-    sentences = [[piece for piece in ids if piece != model.pad_id] for ids in source.tolist()]
-    chances = [
-        [generator(options.seed, ids, number) for number in range(options.num_return_sequences)]
-        for ids in sentences
-    ]
-
-    def by_chance(log_probs: Tensor, paths: list[Path]) -> tuple[Tensor, Tensor]:
-        return draw(log_probs, options, [chances[path.sentence][path.number] for path in paths])
-
-    return _one_by_one(model, source, options, fit_threads, by_chance, bos_id=bos_id, eos_id=eos_id)
-
-
-def _one_by_one(
-    model: Transformer,
-    source: Tensor,
-    options: DecodeOptions,
-    fit_threads: Callable[[int], None],
-    choose: Choice,
-    *,
-    bos_id: int,
-    eos_id: int,
-) -> list[list[Hypothesis]]:
+    Args:
+        limits: longest hypothesis of each sentence.
+        fit_threads: called before each step with its rows.
+    """
+    choose = by_chance(model, source, options) if options.do_sample else likeliest
     count, device = options.num_return_sequences, source.device
-    lengths = (source != model.pad_id).sum(dim=1).tolist()
     paths = [
-        Path(sentence, number, options.limit(length, model.max_positions))
-        for sentence, length in enumerate(lengths)
+        Path(sentence, number, limit)
+        for sentence, limit in enumerate(limits)
         for number in range(count)
     ]
     cache = model.start(source)
     if count > 1:
-        cache.select(torch.arange(len(lengths), device=device).repeat_interleave(count))
+        cache.select(torch.arange(len(limits), device=device).repeat_interleave(count))
     running = paths  # those still in the batch
     last = torch.full((len(paths), 1), bos_id, device=device)
     while running:
@@ -124,7 +90,27 @@ def _one_by_one(
             pieces = pieces[kept]
             cache.select(kept)
         last = pieces.unsqueeze(1)
-    found: list[list[Hypothesis]] = [[] for _ in lengths]
+    found: list[list[Hypothesis]] = [[] for _ in limits]
     for path in paths:
         found[path.sentence].append(path.hypothesis(options, eos_id))
     return [sorted(each, key=lambda hypothesis: -hypothesis.score) for each in found]
+
+
+def likeliest(log_probs: Tensor, _: list[Path]) -> tuple[Tensor, Tensor]:
+    """The choice of greedy search."""
+    best = log_probs.max(dim=-1)
+    return best.values, best.indices
+
+
+def by_chance(model: Transformer, source: Tensor, options: DecodeOptions) -> Choice:
+    """The choice of sampling, with a generator of its own for each translation."""
+    sentences = [[piece for piece in ids if piece != model.pad_id] for ids in source.tolist()]
+    chances = [
+        [generator(options.seed, ids, number) for number in range(options.num_return_sequences)]
+        for ids in sentences
+    ]
+
+    def choose(log_probs: Tensor, paths: list[Path]) -> tuple[Tensor, Tensor]:
+        return draw(log_probs, options, [chances[path.sentence][path.number] for path in paths])
+
+    return choose

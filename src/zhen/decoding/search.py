@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from zhen.decoding.beam import beam_search
-from zhen.decoding.greedy import greedy_search, sample
+from zhen.decoding.greedy import one_by_one
 from zhen.decoding.options import DecodeOptions, Hypothesis
 from zhen.decoding.threads import fitting_threads
 from zhen.model import Transformer
@@ -23,8 +23,8 @@ def generate(
         For each sentence `options.num_return_sequences` hypotheses, best first; fewer where beam
         search finds no more.
     """
-    search = greedy_search if options.num_beams == 1 else beam_search
-    if options.do_sample:
-        search = sample
+    lengths = (source != model.pad_id).sum(dim=1).tolist()
+    limits = [options.limit(length, model.max_positions) for length in lengths]
+    search = beam_search if options.num_beams > 1 else one_by_one
     with fitting_threads(model) as fit_threads:
-        return search(model, source, options, fit_threads, bos_id=bos_id, eos_id=eos_id)
+        return search(model, source, options, limits, fit_threads, bos_id=bos_id, eos_id=eos_id)

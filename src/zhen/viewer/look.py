@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from zhen.data.tokenizer import Tokenizer
-from zhen.decoding import DecodeOptions, generate
+from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
 from zhen.translator import Translator
@@ -69,14 +69,8 @@ def best_translation(
     translator: Translator, source: Sequence[int], options: DecodeOptions
 ) -> list[int]:
     """The ids of the model's own translation, both sides without control pieces."""
-    tokenizer = translator.tokenizer
-    ((best, *_),) = generate(
-        translator.model,
-        torch.tensor([[*source, tokenizer.eos_id]], device=_device(translator)),
-        options,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-    )
+    whole = torch.tensor([[*source, translator.tokenizer.eos_id]])
+    ((best, *_),) = translator.hypotheses(whole, options)
     return best.ids
 
 
@@ -98,8 +92,8 @@ def look(
     target = [tokenizer.bos_id, *target, tokenizer.eos_id][: model.max_positions + 1]
     found = attention_weights(
         model,
-        torch.tensor([source], device=_device(translator)),
-        torch.tensor([target[:-1]], device=_device(translator)),
+        torch.tensor([source], device=translator.device),
+        torch.tensor([target[:-1]], device=translator.device),
     )
     sources, targets = labels(tokenizer, source), labels(tokenizer, target)
     read, following = targets[:-1], targets[1:]
@@ -121,7 +115,3 @@ def _visible(character: str) -> str:
     if character == " ":
         return "␣"
     return character if character.isprintable() else f"U+{ord(character):04X}"
-
-
-def _device(translator: Translator) -> torch.device:
-    return translator.model.embedding.positions.device
