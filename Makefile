@@ -88,6 +88,10 @@ format: setup ## put the code into its format, and mend what ruff can
 	@$(PY) -m ruff check --quiet --fix .
 	@$(PY) -m ruff format --quiet .
 
-clean: ## remove caches and build leftovers; runs/, data/ and the environment stay
-	@rm -rf .cache .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage build dist src/*.egg-info
+# What `clean` removes, with the kinds of entries in zhen's own cache one by one.
+CACHES := .cache/* .cache .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage build dist src/*.egg-info
+
+clean: ## remove caches and build leftovers, telling their size; runs/, data/ and the environment stay
+	@for path in $(CACHES); do [ ! -e "$$path" ] || du -sh "$$path"; done
+	@rm -rf $(CACHES)
 	@find src scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

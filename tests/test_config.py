@@ -178,7 +178,7 @@ def test_a_bad_override_is_one_line_and_makes_nothing(
             "device=tpu",
             "`device` must be auto, cpu, gpu or mps, but is 'tpu'",
         ),
-        ("evaluate", "test=[a]", "`test` must be a TSV, a mapping from names to TSVs, or null"),
+        ("evaluate", "test=[1]", "`test` must be paths, or paths by name, or null, but is [1]"),
         ("translate", "batch.tokens=0", "`batch.tokens` must be an int, at least 1, but is 0"),
         ("translate", "inptu=x", "`inptu` is not a key; did you mean `input`?"),
         ("translate", "decode.num_beams=x", "`decode.num_beams` must be an int, but is 'x'"),

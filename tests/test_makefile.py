@@ -385,7 +385,10 @@ def test_clean_keeps_runs_data_and_the_environment(checkout: Checkout) -> None:
     for name in [*kept, *gone]:
         (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout.folder / name).touch()
-    assert checkout.make("clean").status == 0
+    result = checkout.make("clean")
+    assert result.status == 0
+    told = [line.split("\t")[1] for line in result.stdout.splitlines()]
+    assert told == [".cache/x", ".cache", ".mypy_cache", "build"]
     assert all((checkout.folder / name).exists() for name in [*kept, "tests/x"])
     assert not any((checkout.folder / name).exists() for name in gone[:-1])
 

@@ -4,7 +4,7 @@ One reader serves training, which refuses a corpus at its first refused line, an
 which lists them all. Nothing here holds more than a chunk in memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -72,12 +72,14 @@ class Source(Protocol):
 class Reader(Protocol):
     """Finds the pairs that a value of `data.train`, `data.val` or `data.test` names."""
 
-    def open(self, what: object, *, key: str, source_lang: str, target_lang: str) -> Source:
+    def open(self, what: object, *, key: str, languages: Sequence[str], source_lang: str) -> Source:
         """The split that `what` names, not yet read.
 
         Args:
             what: as in the configuration: a path, a list of paths, a pattern, or a mapping.
             key: the configuration key that holds it, for messages.
+            languages: the two languages, in the order of columns that have no names.
+            source_lang: the one of them to translate from.
 
         Raises:
             UserError: `what` has the wrong form, or nothing is there.
