@@ -1,6 +1,8 @@
 """From files of pairs to padded batches: corpus -> tokenizer -> cache -> batching -> batch."""
 
 from zhen.data.datamodule import BatchOptions, TranslationData
+from zhen.data.files import Files
+from zhen.data.hub import Hub
 from zhen.data.pairs import Batch, EncodedPairs
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 
@@ -8,6 +10,8 @@ __all__ = [
     "Batch",
     "BatchOptions",
     "EncodedPairs",
+    "Files",
+    "Hub",
     "Tokenizer",
     "TokenizerOptions",
     "TranslationData",
