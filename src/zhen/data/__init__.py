@@ -3,6 +3,7 @@
 from zhen.data.cleaning import CleanOptions
 from zhen.data.datamodule import BatchOptions, TranslationData
 from zhen.data.files import Files
+from zhen.data.hub import Hub
 from zhen.data.pairs import Batch, EncodedPairs
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 
@@ -12,6 +13,7 @@ __all__ = [
     "CleanOptions",
     "EncodedPairs",
     "Files",
+    "Hub",
     "Tokenizer",
     "TokenizerOptions",
     "TranslationData",

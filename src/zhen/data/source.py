@@ -4,8 +4,9 @@ One reader serves training, which refuses a corpus at its first refused line, an
 which lists them all. Nothing here holds more than a chunk in memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 # Pairs a chunk holds at most.
@@ -45,6 +46,25 @@ class Chunk:
     sources: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)  # found on the way to the last of the pairs
+
+
+# What a format gives, one after the other: (line, source, target), or what is there instead.
+Item = tuple[int, str, str] | Fault
+
+
+def chunked(file: str, items: Iterable[Item]) -> Iterator[Chunk]:
+    """Gather the pairs and faults of a file into chunks."""
+    items = iter(items)
+    while batch := list(islice(items, CHUNK)):
+        faults = [item for item in batch if isinstance(item, Fault)]
+        pairs = [item for item in batch if not isinstance(item, Fault)]
+        lines, sources, targets = map(list, zip(*pairs, strict=True)) if pairs else ([], [], [])
+        yield Chunk(file, lines, sources, targets, faults)
+
+
+def option(key: str, name: str) -> str:
+    """An option of the reader as the user writes it, beside the `key` of a split, for messages."""
+    return f"data.reader.{name}" if key.startswith("data.") else f"reader.{name}"
 
 
 class Source(Protocol):
