@@ -66,6 +66,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "layer": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
+    "vocabulary": (bool, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",

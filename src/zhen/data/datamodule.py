@@ -148,6 +148,18 @@ class TranslationData(L.LightningDataModule):
         """Names of the test sets, in order."""
         return self._splits.test_parts
 
+    def key(self, name: str) -> str:
+        """The configuration key of a split, for messages."""
+        return self._splits.key(name)
+
+    def given(self) -> dict[str, Source]:
+        """Where the pairs lie of the splits that were given, by the key of each; nothing is read.
+
+        Raises:
+            UserError: nothing is there.
+        """
+        return {self._splits.key(name): source for name, source in self._splits.given().items()}
+
     def read(self, name: str) -> Corpus:
         """The sentences of "train", "val" or a test part, read at the first use.
 
