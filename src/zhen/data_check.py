@@ -40,6 +40,7 @@ def data_check(cfg: DictConfig) -> None:
     folder = make_directory(cfg.output, key="output")
     data = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed)
     clean, odd = build(cfg.data.clean, "data.clean"), build(cfg.odd, "odd")
+    (folder / "dropped.tsv").unlink(missing_ok=True)  # of an earlier check
     sources = data.given()
     if "data.train" not in sources:
         raise UserError("`data.train` names no pairs: give data.train")
@@ -73,7 +74,10 @@ def data_check(cfg: DictConfig) -> None:
     title = f"Data check: {surveys[0].source.name}"
     write_atomic(folder / "report.html", report_page(title, sections), key="output")
     print(report_text(sections))
-    print(f"\n{folder / 'report.html'}\n{folder / 'findings.tsv'}")
+    print()
+    for path in (folder / name for name in ("report.html", "findings.tsv", "dropped.tsv")):
+        if path.exists():
+            print(path)
     if reasons:
         others = f", and for {len(reasons) - 1} more reasons" if len(reasons) > 1 else ""
         raise UserError(f"training would refuse this corpus: {reasons[0]}{others}")
@@ -91,7 +95,7 @@ def why_refused(data: "TranslationData", given: Collection[str], listing: "Listi
         key = data.key(name)
         if listing.refusals[key]:
             more = listing.refusals[key] - 1
-            others = f" ({more:,} more like it)" if more else ""
+            others = f" ({more:,} more in findings.tsv)" if more else ""
             reasons.append(f"{key}: {listing.first_refused[key]}{others}")
         elif key in given or "data.train" not in listing.refusals:
             try:

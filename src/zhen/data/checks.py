@@ -99,9 +99,8 @@ def script(sides: Sides, least: float) -> str | None:
             continue
         letters = count_letters(text, scripts)
         if letters.share < least:
-            names = " or ".join(scripts)
-            total = letters.own + letters.other
-            return f"the {language} side has {letters.own} letters of {names} among {total}"
+            total, names = letters.own + letters.other, " or ".join(scripts)
+            return f"of {total} letters on the {language} side, {letters.own} are {names}"
     return None
 
 

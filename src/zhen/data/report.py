@@ -83,8 +83,9 @@ def findings(surveys: Sequence[Survey], listing: Listing) -> Section:
     for survey in surveys:
         for kind, count in listing.counts[survey.key].items():
             first = listing.first[survey.key, kind]
+            name = f"{kind} (refused)" if first[0].refused else kind
             for i, fault in enumerate(first):
-                about = ["", "", ""] if i else [survey.key, kind, f"{count:,}"]
+                about = ["", "", ""] if i else [survey.key, name, f"{count:,}"]
                 rows.append([*about, shown(str(fault))])
             if count > len(first):
                 rows.append(["", "", "", f"... and {count - len(first):,} more"])

@@ -167,7 +167,7 @@ def report_duplicates(survey: Survey, report: Report) -> None:
     rows, firsts = repeated(survey.pair_hashes())
     for row, first in zip(rows.tolist(), firsts.tolist(), strict=True):
         _report(
-            survey, row, DUPLICATES, "the pair of {}:{} again".format(*survey.where(first)), report
+            survey, row, DUPLICATES, "the same pair as {}:{}".format(*survey.where(first)), report
         )
 
 
