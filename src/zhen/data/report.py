@@ -14,9 +14,16 @@ BINS = 20  # of a histogram
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; columns whose name ends with `#` hold numbers."""
+    """Rows of text.
+
+    Args:
+        head: names of the columns.
+        align: for each column `<`, text, or `>`, a number.
+        rows: as many cells each as there are columns.
+    """
 
     head: Sequence[str]
+    align: str
     rows: Sequence[Sequence[str]]
 
 
@@ -74,7 +81,7 @@ def splits(surveys: Sequence[Survey], listing: Listing) -> Section:
         ]
         for each in surveys
     ]
-    return Section("Splits", [Table(["split", "pairs#", "refused#", "odd#", "from"], rows)])
+    return Section("Splits", [Table(["split", "pairs", "refused", "odd", "from"], "<>>><", rows)])
 
 
 def findings(surveys: Sequence[Survey], listing: Listing) -> Section:
@@ -91,7 +98,7 @@ def findings(surveys: Sequence[Survey], listing: Listing) -> Section:
                 rows.append(["", "", "", f"... and {count - len(first):,} more"])
     if not rows:
         return Section("Found", ["Nothing odd."])
-    return Section("Found", [Table(["split", "kind", "count#", "first"], rows)])
+    return Section("Found", [Table(["split", "kind", "count", "first"], "<<><", rows)])
 
 
 def cleaning(read: int, counts: Mapping[str, int], too_long: int | None, kept: int) -> Section:
@@ -107,7 +114,7 @@ def cleaning(read: int, counts: Mapping[str, int], too_long: int | None, kept: i
     if too_long is not None:
         rows.append(["- longer than data.max_length", f"{too_long:,}"])
     rows.append(["kept", f"{kept:,}"])
-    blocks: list[str | Table | Histogram] = [Table(["training pairs", "count#"], rows)]
+    blocks: list[str | Table | Histogram] = [Table(["training pairs", "count"], "<>", rows)]
     if not counts:
         blocks.append("No rule of data.clean is on; data/clean=usual turns the usual ones on.")
     return Section("Cleaning", blocks)
@@ -123,12 +130,12 @@ def lengths(surveys: Sequence[Survey]) -> Section:
                 rows.append([survey.key, language, *(f"{value:,}" for value in at)])
                 if survey is surveys[0]:
                     histograms.append(Histogram(f"{survey.key}, {language}", bins(counts)))
-    head = ["split", "language", "half#", "95 %#", "99 %#", "longest#"]
+    head = ["split", "language", "half", "95 %", "99 %", "longest"]
     note = (
         "A Han or kana character counts 1, and so does every run of other characters without"
         " space. Half, 95 % and 99 % of the sentences are at most so long."
     )
-    return Section("Lengths", [note, Table(head, rows), *histograms])
+    return Section("Lengths", [note, Table(head, "<<>>>>", rows), *histograms])
 
 
 def characters(surveys: Sequence[Survey]) -> Section:
@@ -147,8 +154,8 @@ def characters(surveys: Sequence[Survey]) -> Section:
                 [survey.key, language, f"{counts.total():,}", f"{new.total():,}", share, which]
             )
     note = f"{first.key} has {len(known):,} different characters, {singles:,} of them once."
-    head = ["split", "language", "characters#", "new#", "share#", "which, the most frequent first"]
-    return Section("Characters", [note, *([Table(head, rows)] if rows else [])])
+    head = ["split", "language", "characters", "new", "share", "which, the most frequent first"]
+    return Section("Characters", [note, *([Table(head, "<<>>><", rows)] if rows else [])])
 
 
 def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
@@ -171,8 +178,8 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
         "A character that the vocabulary lacks is written with the pieces of its bytes. Counted"
         " without the pieces that begin and end a sentence."
     )
-    head = ["split", "language", "sentences#", "pieces in each#", "bytes among them#"]
-    return Section("Vocabulary", [note, Table([*head, ""], [[*row, ""] for row in cells])])
+    head = ["split", "language", "sentences", "pieces in each", "bytes among them"]
+    return Section("Vocabulary", [note, Table(head, "<<>>>", cells)])
 
 
 def sample(survey: Survey) -> Section:
@@ -181,7 +188,7 @@ def sample(survey: Survey) -> Section:
     for row, source, target in sorted(survey.sample):
         file, line = survey.where(row)
         rows.append([f"{shown(file)}:{line}", shown(source), shown(target)])
-    return Section("Random pairs", [Table(["where", *survey.languages], rows)])
+    return Section("Random pairs", [Table(["where", *survey.languages], "<<<", rows)])
 
 
 def verdict(reasons: Sequence[str]) -> Section:

@@ -201,8 +201,8 @@ def report_writing(surveys: Sequence[Survey], report: Report) -> None:
         language = next(filter(is_chinese, survey.languages), "")
         for row in found.tolist():
             message = (
-                f"the {language} side is {rare}, as {counts[rare]:,} are; {counts[usual]:,} are"
-                f" {usual}"
+                f"the {language} side is {rare}: of the corpus {counts[rare]:,} are,"
+                f" {counts[usual]:,} are {usual}"
             )
             _report(survey, row, "writing", message, report)
 

@@ -37,7 +37,7 @@ def _block(block: str | Table | Histogram) -> str:
 
 
 def _table(table: Table) -> str:
-    kinds = [' class="number"' if name.endswith("#") else "" for name in table.head]
+    kinds = [' class="number"' if side == ">" else "" for side in table.align]
 
     def row(tag: str, cells: Sequence[str]) -> str:
         # <bdi>: Arabic in one cell must not turn around what stands beside it.
@@ -46,7 +46,7 @@ def _table(table: Table) -> str:
             for kind, cell in zip(kinds, cells, strict=True)
         )
 
-    head = row("th", [name.removesuffix("#") for name in table.head])
+    head = row("th", table.head)
     body = "\n".join(f"<tr>{row('td', cells)}</tr>" for cells in table.rows)
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 

@@ -27,17 +27,19 @@ def _block(block: str | Table | Histogram) -> str:
 
 
 def _table(table: Table) -> list[str]:
-    lines = [[name.removesuffix("#") for name in table.head], *table.rows]
-    # Not of the last column: it may hold whole sentences, and nothing comes after it.
-    wide = [max(map(columns, cells)) for cells in list(zip(*lines, strict=True))[:-1]]
-    padded = []
-    for *cells, last in lines:
-        shown = []
-        for cell, width, name in zip(cells, wide, table.head, strict=False):
-            space = " " * (width - columns(cell))
-            shown.append(space + cell if name.endswith("#") else cell + space)
-        padded.append("  ".join([*shown, last]))
-    return padded
+    lines = [table.head, *table.rows]
+    wide = [max(map(columns, cells)) for cells in zip(*lines, strict=True)]
+    if table.align.endswith("<"):
+        wide[-1] = 0  # it may hold whole sentences, and nothing comes after it
+    return [
+        "  ".join(
+            " " * (width - columns(cell)) + cell
+            if side == ">"
+            else cell + " " * (width - columns(cell))
+            for cell, width, side in zip(line, wide, table.align, strict=True)
+        )
+        for line in lines
+    ]
 
 
 def _histogram(histogram: Histogram) -> list[str]:
