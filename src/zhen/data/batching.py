@@ -7,7 +7,7 @@ computes the same one.
 import numpy as np
 from numpy.typing import NDArray
 
-Lengths = NDArray[np.int64]
+Lengths = NDArray[np.int32]
 Batch = NDArray[np.int64]  # indices of pairs
 
 
@@ -68,7 +68,7 @@ def plan_in_order(lengths: Lengths, tokens: int) -> list[Batch]:
     return cut(order, lengths.max(axis=1), tokens)
 
 
-def cut(order: Batch, sizes: NDArray[np.int64], tokens: int) -> list[Batch]:
+def cut(order: Batch, sizes: NDArray[np.int32], tokens: int) -> list[Batch]:
     """Cut `order` into runs whose count times largest size stays within `tokens`."""
     batches: list[Batch] = []
     start, longest = 0, 0
