@@ -53,8 +53,22 @@ class Holdout:
         return Part(self, name)
 
     @cached_property
+    def fingerprint(self) -> str:
+        return self.source.fingerprint()
+
+    @cached_property
     def corpus(self) -> Corpus:
-        return self.read()
+        """All the pairs.
+
+        Raises:
+            UserError: the source is no longer what its fingerprint says.
+        """
+        fingerprint, corpus = self.fingerprint, self.read()
+        if self.source.fingerprint() != fingerprint:
+            raise UserError(
+                f"{self.key}train: {self.source.name} changed while it was read; start again"
+            )
+        return corpus
 
     @cached_property
     def rows(self) -> dict[str, Rows]:
@@ -106,9 +120,8 @@ class Part:
 
     def fingerprint(self) -> str:
         """Follows from what is dealt out and how, so that nothing need be dealt to know it."""
-        return key_of(
-            VERSION, self.holdout.source.fingerprint(), list(self.holdout.sizes.items()), self.part
-        )
+        sizes = list(self.holdout.sizes.items())
+        return key_of(VERSION, self.holdout.fingerprint, sizes, self.part)
 
     def chunks(self) -> Iterator[Chunk]:
         return self.holdout.corpus.again(self.holdout.rows[self.part])
