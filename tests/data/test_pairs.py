@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.toy_tokenizer import learn
 
 from zhen.data import pairs as pairs_module
 from zhen.data.corpus import Corpus
 from zhen.data.pairs import EncodedPairs, encode, pad
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.tokenizer import Tokenizer
 from zhen.errors import UserError
 
 CORPUS = Corpus(["我喜欢茶。", "花", "他看见黑猫。"], ["I like tea.", "flowers", "he"], "x")
@@ -19,7 +20,7 @@ CORPUS = Corpus(["我喜欢茶。", "花", "他看见黑猫。"], ["I like tea."
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train([*CORPUS.sources, *CORPUS.targets], TokenizerOptions(vocab_size=300))
+    return learn([*CORPUS.sources, *CORPUS.targets], vocab_size=300)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def test_batch_is_padded_and_labels_are_the_target_shifted(
     batch = pairs[np.array([2, 1])]
     assert batch.indices == [2, 1]
     for row, i in enumerate(batch.indices):
-        source, target = tokenizer.encode([CORPUS.sources[i], CORPUS.targets[i]])
+        (source,) = tokenizer.source.encode([CORPUS.sources[i]])
+        (target,) = tokenizer.target.encode([CORPUS.targets[i]])
         for tensor, ids in (
             (batch.source, [*source, tokenizer.eos_id]),
             (batch.target, [tokenizer.bos_id, *target]),
@@ -124,9 +126,7 @@ def test_the_slower_of_two_writers_takes_what_the_faster_wrote(
 
 
 def _cache(path: Path, start: "multiprocessing.synchronize.Barrier") -> None:
-    tokenizer = Tokenizer.train(
-        [*CORPUS.sources, *CORPUS.targets], TokenizerOptions(vocab_size=300)
-    )
+    tokenizer = learn([*CORPUS.sources, *CORPUS.targets], vocab_size=300)
     start.wait(60)
     assert len(EncodedPairs.cached(CORPUS, tokenizer, path)) == 3
 
@@ -159,4 +159,4 @@ def test_pieces_stay_in_the_mapped_file(tokenizer: Tokenizer, tmp_path: Path) ->
     assert held < mapped.lengths.sum() * 4 / 3  # bytes of the pieces, int32
     for i in (0, 999, 1000, 1001, 2499):
         batch = mapped[[i]]
-        assert tokenizer.decode(batch.labels.tolist()) == [numbers[i]]
+        assert tokenizer.target.decode(batch.labels.tolist()) == [numbers[i]]

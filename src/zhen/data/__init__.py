@@ -1,8 +1,10 @@
 """From files of pairs to padded batches: corpus -> tokenizer -> cache -> batching -> batch."""
 
 from zhen.data.datamodule import BatchOptions, TranslationData
+from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
 __all__ = [
     "Batch",
@@ -11,4 +13,5 @@ __all__ = [
     "Tokenizer",
     "TokenizerOptions",
     "TranslationData",
+    "Vocabulary",
 ]

@@ -23,6 +23,10 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def texts(self, start: int, stop: int) -> tuple[list[str], list[str]]:
+        """Sources and targets of the pairs from `start` to before `stop`."""
+        return self.sources[start:stop], self.targets[start:stop]
+
 
 def read_corpus(
     path: Path, *, key: str, languages: Sequence[str], source_lang: str, target_lang: str

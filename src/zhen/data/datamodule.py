@@ -122,7 +122,7 @@ class TranslationData(L.LightningDataModule):
         self._num_workers = num_workers
         self._seed = seed
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
-            tokenizer = Tokenizer.load(Path(tokenizer.path))
+            tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
         self._corpora: dict[str, Corpus] = {}  # read, not yet encoded
         self._splits: dict[str, EncodedPairs] = {}
@@ -256,7 +256,7 @@ class TranslationData(L.LightningDataModule):
         path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
         with contextlib.suppress(UserError):  # not there yet, or damaged
             return Tokenizer.load(path)
-        tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
+        tokenizer = Tokenizer.train(corpus, options)
         make_directory(path.parent, key="paths.cache")
         write_atomic(path, tokenizer.to_json(), key="paths.cache")
         return Tokenizer.load(path)

@@ -128,8 +128,8 @@ def encode(corpus: Corpus, tokenizer: Tokenizer) -> Dataset:
         {
             "source_text": corpus.sources,
             "target_text": corpus.targets,
-            "source": tokenizer.encode([text.strip() for text in corpus.sources]),
-            "target": tokenizer.encode([text.strip() for text in corpus.targets]),
+            "source": tokenizer.source.encode([text.strip() for text in corpus.sources]),
+            "target": tokenizer.target.encode([text.strip() for text in corpus.targets]),
         },
         features=FEATURES,
     )
