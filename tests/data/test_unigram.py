@@ -69,9 +69,9 @@ def test_expectations_are_those_of_trying_every_cut(words: dict[str, int], rng) 
     whole, inside = _lattices(seeds, lengths)
     pieces = names(seeds, text)
     # Some of them, the characters among them.
-    stay = [i for i, piece in enumerate(pieces) if len(piece) == 1 or rng.random() < 0.6]
-    whole, inside = whole.only(np.array(stay)), inside.only(np.array(stay), words_too=True)
-    score = {pieces[i]: -1 - 5 * rng.random() for i in stay}
+    stay = np.array([len(piece) == 1 or rng.random() < 0.6 for piece in pieces])
+    whole, inside = whole.only(stay), inside.only(stay, words_too=True)
+    score = {pieces[i]: -1 - 5 * rng.random() for i in np.flatnonzero(stay)}
     scores = np.array(list(score.values()))
 
     expected: Counter[str] = Counter()
@@ -125,9 +125,8 @@ def test_nothing_to_learn_from() -> None:
 
 def test_words_come_before_their_parts() -> None:
     words = {" the": 500, " then": 100, " cat": 300, " cats": 80, "漂亮": 300, "很": 200}
-    pieces = [piece for piece, _ in learn_unigram(words, 22, 2)]
-    assert {" the", " cat", "漂亮"} <= set(pieces)
-    assert not {"th", "ca", " t"} & set(pieces)
+    pieces = [piece for piece, _ in learn_unigram(words, 15, 2)]
+    assert {piece for piece in pieces if len(piece) > 1} == {" the", " cat", " then", "漂亮"}
 
 
 def test_the_order_of_the_words_means_nothing() -> None:

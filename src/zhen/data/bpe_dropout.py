@@ -83,7 +83,8 @@ class Merges:
 
 def mix(keys: NDArray[np.uint64], n: NDArray[np.int64] | int) -> NDArray[np.uint64]:
     """The number after the first `n` that SplitMix64 (Steele et al. 2014) draws from each key."""
-    x = keys + (np.asarray(n).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    # At least one dimension: numpy lets arrays overflow, as they must here, but warns of scalars.
+    x = keys + (np.atleast_1d(n).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -57,16 +57,14 @@ def learn_unigram(
             break
         loss = expected * (scores - inside.best(scores))
         loss[single[kept]] = np.inf
-        ranked = np.argsort(-loss, kind="stable")
-        stay = np.sort(ranked[: max(size, int(len(kept) * KEPT))])
+        stay = np.zeros(len(kept), dtype=bool)
+        stay[np.argsort(-loss, kind="stable")[: max(size, int(len(kept) * KEPT))]] = True
         whole, inside = whole.only(stay), inside.only(stay, words_too=True)
         kept, scores = kept[stay], scores[stay]
 
     found = [
         (text[start : start + length], round(float(score), 6))
-        for start, length, score in zip(
-            seeds.starts[kept], seeds.lengths[kept], scores, strict=True
-        )
+        for start, length, score in zip(seeds.first[kept], seeds.lengths[kept], scores, strict=True)
     ]
     return sorted(found, key=lambda piece: (-piece[1], piece[0]))
 
@@ -161,15 +159,14 @@ class _Lattice:
             len(word_lengths) + int(word_lengths.sum()),
         )  # fmt: skip
 
-    def only(self, pieces: Ints, words_too: bool = False) -> "_Lattice":
-        """What is left with the pieces of these numbers, rising, and words of the same numbers."""
-        number = np.full(self.pieces.max(initial=0) + 1, -1)
-        number[pieces] = np.arange(len(pieces))
-        left = number[self.pieces] >= 0
+    def only(self, stay: NDArray[np.bool_], words_too: bool = False) -> "_Lattice":
+        """What is left with some of the pieces; where words are pieces, of those words alone."""
+        number = stay.cumsum() - 1
+        left = stay[self.pieces]
         words, last = self.words, self.last
         if words_too:
-            left &= number[words] >= 0
-            words, last = number[words], last[pieces]
+            left &= stay[words]
+            words, last = number[words], last[stay]
         edges = (self.begins, self.ends, self.depths, number[self.pieces], words)
         return _Lattice(*(x[left] for x in edges), last, self.nodes)
 
@@ -203,7 +200,7 @@ class _Lattice:
         groups = np.flatnonzero(np.diff(self.ends, prepend=-1))
         cuts = np.flatnonzero(np.diff(self.depths[groups], prepend=-1))
         bounds = [*groups[cuts].tolist(), len(self.ends)]
-        parts = np.split(groups, cuts[1:])
+        parts = np.split(groups, cuts)[1:]
         return [
             (start, stop, part - start)
             for (start, stop), part in zip(pairwise(bounds), parts, strict=True)

@@ -61,10 +61,14 @@ class Vocabulary:
         if normalization is not None:
             backend.normalizer = NORMALIZERS[normalization]()
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
-        unknown = decoders.Replace(UNK, UNKNOWN_CHARACTER)
-        rare = decoders.ByteFallback() if model.byte_fallback else unknown
+        vocabulary = cls(backend)
+        rare = (
+            decoders.ByteFallback()
+            if vocabulary._has_bytes
+            else decoders.Replace(UNK, UNKNOWN_CHARACTER)
+        )
         backend.decoder = decoders.Sequence([rare, decoders.Fuse()])
-        return cls(backend)
+        return vocabulary
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
