@@ -67,7 +67,8 @@ class Merges:
             # Words without a merge are done, and so are the right halves.
             going_on = np.isin(words, words[left])
             going_on[left + 1] = False
-            pieces, words, keys, at = (x[going_on] for x in (pieces, words, keys, at))
+            pieces, words = pieces[going_on], words[going_on]
+            keys, at = keys[going_on], at[going_on]
             step += 1
 
     def _ranks(self, pieces: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:

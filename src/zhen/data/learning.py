@@ -46,7 +46,7 @@ class TokenizerOptions:
             writes a full-width comma as an ASCII one, among much else.
         dropout: probability of leaving out a merge of a BPE when a training pair is encoded
             (Provilkov et al. 2020).
-        sample: learn from this many pairs at most, evenly spaced over the corpus.
+        sample: learn from this many pairs at most, evenly spaced over the corpus; None is all.
         path: an existing tokenizer.json to use instead of learning one, or
             {source: .., target: ..}.
 
@@ -62,7 +62,7 @@ class TokenizerOptions:
     min_frequency: int = 2
     normalization: Normalization = None
     dropout: float = 0.0
-    sample: int | None = None
+    sample: int | None = 200_000
     path: str | dict[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -176,7 +176,8 @@ def learn(texts: Iterable[str], options: TokenizerOptions, vocab_size: int) -> V
             byte_fallback=options.byte_fallback,
         )
     else:
-        pieces, merges = characters, []
+        pieces: list[str] = characters
+        merges: list[tuple[str, str]] = []
         if options.kind == "bpe":
             pieces, merges = _learn_merges(texts, characters, room, options.min_frequency)
         model = models.BPE(

@@ -37,11 +37,12 @@ def learn_unigram(
         size: pieces at most, not below the number of characters.
         min_frequency: a piece of several characters was seen at least so often.
     """
-    text = "".join(sorted(words))
+    words = dict(sorted(words.items()))  # their order decides between equally good pieces
+    text = "".join(words)
     if not text:
         return []
-    lengths = np.array([len(word) for word in sorted(words)])
-    counts = np.array([words[word] for word in sorted(words)])
+    lengths = np.array([len(word) for word in words])
+    counts = np.array(list(words.values()))
     seeds = _seeds(text, lengths, counts, SEEDS * size, min_frequency)
     whole, inside = _lattices(seeds, lengths)
 
@@ -57,8 +58,8 @@ def learn_unigram(
             break
         loss = expected * (scores - inside.best(scores))
         loss[single[kept]] = np.inf
-        stay = np.zeros(len(kept), dtype=bool)
-        stay[np.argsort(-loss, kind="stable")[: max(size, int(len(kept) * KEPT))]] = True
+        best = np.argsort(-loss, kind="stable")[: max(size, int(len(kept) * KEPT))]
+        stay = np.isin(np.arange(len(kept)), best)
         whole, inside = whole.only(stay), inside.only(stay, words_too=True)
         kept, scores = kept[stay], scores[stay]
 
@@ -82,7 +83,7 @@ class _Seeds:
 
 def _seeds(text: str, lengths: Ints, counts: Ints, most: int, min_frequency: int) -> _Seeds:
     """All characters, and the most frequent longer substrings of words, long ones preferred."""
-    characters = np.unique(_code_points(text), return_inverse=True)[1]
+    letters, characters = np.unique(_code_points(text), return_inverse=True)
     word_end = np.repeat(lengths.cumsum(), lengths)
     weights = np.repeat(counts, lengths)
     found: list[tuple[Ints, Ints, Ints, Ints]] = []
@@ -102,7 +103,7 @@ def _seeds(text: str, lengths: Ints, counts: Ints, most: int, min_frequency: int
         name_at = np.full(len(text) + 1, -1)
         name_at[at] = names
         at = at[(at + length < word_end[at]) & (name_at[at + 1] >= 0)]
-        names = name_at[at] * len(characters) + characters[at + length]
+        names = name_at[at] * len(letters) + characters[at + length]
 
     first, seen, at, pieces = (np.concatenate(part) for part in zip(*found, strict=True))
     piece_lengths = np.repeat(np.arange(1, LONGEST + 1), [len(part[0]) for part in found])
@@ -167,8 +168,10 @@ class _Lattice:
         if words_too:
             left &= stay[words]
             words, last = number[words], last[stay]
-        edges = (self.begins, self.ends, self.depths, number[self.pieces], words)
-        return _Lattice(*(x[left] for x in edges), last, self.nodes)
+        return _Lattice(
+            self.begins[left], self.ends[left], self.depths[left], number[self.pieces[left]],
+            words[left], last, self.nodes,
+        )  # fmt: skip
 
     def best(self, scores: Floats) -> Floats:
         """The score of the best way to cut each word."""
@@ -178,13 +181,14 @@ class _Lattice:
         """How often each piece is expected, over all ways to cut words seen `counts` times."""
         total = self._forward(scores, np.logaddexp)
         # The share of each edge in what reaches its end, then in all that reaches the word's end.
-        flow = np.exp(total[self.begins] + scores[self.pieces] - total[self.ends])
+        flow: Floats = np.exp(total[self.begins] + scores[self.pieces] - total[self.ends])
         through = np.zeros(self.nodes)
         through[self.last] = counts
         for start, stop, _ in reversed(self._levels):
             flow[start:stop] *= through[self.ends[start:stop]]
             np.add.at(through, self.begins[start:stop], flow[start:stop])
-        return np.bincount(self.pieces, flow, minlength=len(scores))
+        found: Floats = np.bincount(self.pieces, flow, minlength=len(scores))
+        return found
 
     def _forward(self, scores: Floats, join: np.ufunc) -> Floats:
         """What reaches each node, over all ways from the beginning of its word."""
