@@ -18,12 +18,12 @@ from zhen.data.cache import entry, key_of
 from zhen.data.cleaning import Cleaned, CleanOptions, clean
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
+from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
-from zhen.data.progress import counted
 from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.tokenizer import Tokenizer
 from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class TranslationData(L.LightningDataModule):
         self._num_workers = num_workers
         self._seed = seed
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
-            tokenizer = Tokenizer.load(Path(tokenizer.path))
+            tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
         self._corpora: dict[str, Corpus] = {}
         self._encoded: dict[str, EncodedPairs] = {}
@@ -221,11 +221,7 @@ class TranslationData(L.LightningDataModule):
         corpus, rows, key = self.read("train"), self.cleaned.rows, self._splits.key("train")
 
         def make(folder: Path) -> None:
-            chunks = counted(
-                corpus.chunks(rows), f"{key}: vocabulary", len(rows), size=lambda part: len(part[0])
-            )
-            texts = (text for _, *sides in chunks for side in sides for text in side)
-            made = Tokenizer.train(texts, options)
+            made = Tokenizer.train(corpus, options, rows)
             (folder / "tokenizer.json").write_text(made.to_json(), encoding="utf-8")
 
         languages = self.source_lang, self.target_lang

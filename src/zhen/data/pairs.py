@@ -23,6 +23,7 @@ from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
 from zhen.data.ragged import Ragged, pad_rows
 from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
 # Part of every key; raise it when encoding or the form of the file changes.
 VERSION = 2
@@ -164,7 +165,8 @@ def _write(
     Space around a sentence is not encoded: `Translator.translate` takes it off as well.
     """
     # Two bytes an id are enough for every common vocabulary: half the file, half the reading.
-    ids = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.int32()
+    largest = max(len(tokenizer.source), len(tokenizer.target))
+    ids = pa.uint16() if largest <= 1 << 16 else pa.int32()
     lists = pa.list_(ids)
     schema = pa.schema({"row": pa.int64(), "source": lists, "target": lists})
     total = len(corpus) if rows is None else len(rows)
@@ -176,7 +178,10 @@ def _write(
         for numbers, *texts in counted(
             corpus.chunks(rows), what, total, size=lambda chunk: len(chunk[0])
         ):
-            sides = [_encoded(tokenizer, side, ids) for side in texts]
+            vocabularies = tokenizer.source, tokenizer.target
+            sides = [
+                _encoded(each, side, ids) for each, side in zip(vocabularies, texts, strict=True)
+            ]
             batch = pa.RecordBatch.from_arrays([pa.array(numbers), *sides], schema=schema)
             if max_length is not None:
                 longest = np.maximum(*(np.diff(side.offsets.to_numpy()) for side in sides))
@@ -187,8 +192,8 @@ def _write(
     (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
 
-def _encoded(tokenizer: Tokenizer, texts: list[str], ids: pa.DataType) -> pa.ListArray:
-    encoded = tokenizer.encode([text.strip() for text in texts])
+def _encoded(vocabulary: Vocabulary, texts: list[str], ids: pa.DataType) -> pa.ListArray:
+    encoded = vocabulary.encode([text.strip() for text in texts])
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     values = np.fromiter(chain.from_iterable(encoded), ids.to_pandas_dtype(), offsets[-1])
