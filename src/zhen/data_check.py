@@ -138,8 +138,8 @@ def prepare(
 
 
 def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """Split, language, sentences, pieces in them and how many of these stand for characters that the
-    vocabulary lacks, for both sides.
+    """For each side: split, language, sentences, pieces in them, and those of these that stand for
+    characters which the vocabulary lacks.
 
     Of a large split, some of its pairs, evenly spread.
     """
