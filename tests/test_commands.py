@@ -231,7 +231,10 @@ BAD = [
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
-    ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
+    (
+        "data.batch.tokens=9",
+        "`data`: `batch.tokens` must be at least 258, two sides of `max_length`",
+    ),
     ("data.test=empty.tsv", "data.test: empty.tsv has no pairs; write one pair a line, separated"),
     ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
     ("data.test={val: empty.tsv}", "`data`: a part of `test` must be named with letters, digits,"),
