@@ -7,18 +7,18 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup train evaluate translate attention corpus bench test test-fast lint format clean
+TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := train evaluate translate attention
-TAKE_ARGS := train evaluate translate attention corpus bench test test-fast
+TAKE_OVERRIDES := data-check train evaluate translate attention
+TAKE_ARGS := data-check train evaluate translate attention corpus bench test test-fast
 TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
-TAKE_OUT := translate attention
+TAKE_OUT := data-check translate attention
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
 SETTINGS := ARGS CKPT FILE OUT TARGET TEXT
@@ -55,6 +55,9 @@ help: ## list the commands
 setup: ## install into .venv what the other commands need (they do it themselves)
 	@$(UP_TO_DATE)
 
+data-check: setup ## look a corpus over before training: data=files data.train=path; OUT=folder
+	@$(RUN) -m zhen.data_check
+
 train: setup ## train, test the best checkpoint, print a summary
 	@$(RUN) -m zhen.train
 
@@ -88,6 +91,10 @@ format: setup ## put the code into its format, and mend what ruff can
 	@$(PY) -m ruff check --quiet --fix .
 	@$(PY) -m ruff format --quiet .
 
-clean: ## remove caches and build leftovers; runs/, data/ and the environment stay
-	@rm -rf .cache .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage build dist src/*.egg-info
+# What `clean` removes, with the kinds of entries in zhen's own cache one by one.
+CACHES := .cache/* .cache .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage build dist src/*.egg-info
+
+clean: ## remove caches and build leftovers, telling their size; runs/, data/ and the environment stay
+	@for path in $(CACHES); do [ ! -e "$$path" ] || du -sh "$$path"; done
+	@rm -rf $(CACHES)
 	@find src scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

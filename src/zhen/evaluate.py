@@ -7,6 +7,7 @@ the sentences.
 """
 
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -28,11 +29,16 @@ def evaluate(cfg: DictConfig) -> None:
     decode = build(cfg.decode, "decode")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
     translator = Translator.load(checkpoint)
-    test = cfg.test or trained_with(checkpoint).test
+    given = cfg if cfg.test else trained_with(checkpoint)
+    # A test set that was taken from the training pairs is taken from them again.
+    names = ["test"] if given.test else ["train", "val", "val_size", "test_size"]
+    splits: Any = OmegaConf.to_container(OmegaConf.masked_copy(given, names), resolve=True)
+    reader = build(given.reader, "reader")
     try:
         data = TranslationData(
-            test=test if isinstance(test, str) else dict(test),
-            languages=list(cfg.languages or trained_with(checkpoint).languages),
+            **splits,
+            reader=reader,
+            languages=list(cfg.languages or trained_with(checkpoint)["languages"]),
             source_lang=translator.source_lang,
             target_lang=translator.target_lang,
             batch=BatchOptions(eval_tokens=max(cfg.batch.tokens // decode.hypotheses, 1)),
@@ -65,19 +71,27 @@ def trained_with(checkpoint: Path) -> DictConfig:
     """The data of the run that wrote `checkpoint`, from its configuration.
 
     Raises:
-        UserError: the checkpoint does not lie in a run directory.
+        UserError: the checkpoint does not lie in a run directory, or its pairs were not read by
+            zhen: what a stranger's configuration names is not called.
     """
     path = checkpoint.parent.parent / "config.yaml"
     try:
         data = OmegaConf.load(path).data
-        if data.test and data.languages:
-            return data
-    except Exception:  # no file, or a foreign one with anything in it
-        pass
-    raise UserError(
-        f"{checkpoint} is in no run directory: give the test data, test=TSV, and its columns,"
-        " languages=[zh,en]"
-    )
+        if not data.languages or not (data.test or data.test_size):
+            raise ValueError
+        data.reader = data.get("reader") or {"_target_": "zhen.data.Files"}
+        target = str(data.reader["_target_"])
+    except Exception as error:  # no file, or a foreign one with anything in it
+        raise UserError(
+            f"{checkpoint} is in no run directory: give the test data, test=TSV, and its columns,"
+            " languages=[zh,en]"
+        ) from error
+    if not target.startswith("zhen.data."):
+        raise UserError(
+            f"{path}: `data.reader._target_` is {target!r}, which is not part of zhen: give the"
+            " test data, test=PATH, and its reader"
+        )
+    return data
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from zhen.files import SAFE_NAME
 
 # What code passes at run time, by node: a configuration neither needs nor may give it.
 SUPPLIED: Mapping[str, Sequence[str]] = {
-    "model": ("vocab_size", "pad_id"),
+    "model": ("vocab_size", "source_vocab_size", "pad_id"),
     "data": ("tokenizer", "seed"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
@@ -39,6 +39,7 @@ _OR_NO_LIMIT = Annotated[int, Field(ge=-1)]
 _POSITIVE = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NOT_NEGATIVE = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _BELOW_1 = Annotated[float, Field(ge=0, lt=1)]
+_PATHS = str | list[str]
 _PART = Annotated[float, Field(gt=0, le=1)]
 _PART_OR_NONE = Annotated[float, Field(ge=0, le=1)]
 
@@ -54,7 +55,10 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
     "ckpt": (str | None, ""),
-    "test": (str | dict[str, str] | None, "a TSV, a mapping from names to TSVs, or null"),
+    "test": (
+        _PATHS | dict[str, _PATHS | dict[str, _PATHS]] | None,
+        "paths, or paths by name, or null",
+    ),
     "languages": (list[str] | None, "a list of two language codes, or null"),
     "input": (str | None, ""),
     "text": (str | None, ""),
@@ -62,6 +66,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "layer": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
+    "vocabulary": (bool, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",

@@ -31,7 +31,7 @@ def train(cfg: DictConfig) -> float | None:
     import torch
 
     from zhen.files import make_directory, write_atomic, write_json
-    from zhen.runs.directory import RunDirectory, is_main
+    from zhen.runs.directory import RunDirectory, console, is_main
     from zhen.runs.provenance import provenance
     from zhen.runs.results import peak_memory_gib, write_results
     from zhen.training.callbacks import Progress
@@ -55,23 +55,23 @@ def train(cfg: DictConfig) -> float | None:
     with torch.device("meta"):  # no memory, no random numbers
         rehearsal = build(cfg.model, "model", vocab_size=1, pad_id=0)
     make_optimizer(parameter_groups(rehearsal))
-    splits = ("train", "val", *data.test_parts)
-    for split in splits:
-        data.read(split)
-
     if is_main() and RunDirectory(Path(cfg.paths.run_dir)).config.exists():
         raise UserError(
             f"{cfg.paths.run_dir} holds a run already, and resuming is not there yet: choose"
             " another ZHEN_RUN_ID or name"
         )
     make_directory(cfg.data.cache_dir, key="paths.cache")
+    splits = ("train", "val", *data.test_parts)
+    with console():  # the first reading of a large corpus takes its time
+        for split in splits:
+            data.read(split)
     saved = trainer.checkpoint_callback
     if saved is not None and saved.dirpath:
         make_directory(saved.dirpath, key="callbacks.checkpoint.dirpath")
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         tokenizer = data.tokenizer
-        model = build(cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id)
+        model = build(cfg.model, "model", **tokenizer.vocab_sizes, pad_id=tokenizer.pad_id)
         for split in splits:
             data.check_positions(split, model.max_positions)
         parameters = sum(p.numel() for p in model.parameters())
@@ -81,7 +81,8 @@ def train(cfg: DictConfig) -> float | None:
             write_json(run.provenance, provenance(cfg, data.fingerprint, device))
         log.info(
             "%s to %s: %s parameters, %s pieces, seed %d, %s on %d x %s, run directory %s",
-            data.source_lang, data.target_lang, f"{parameters:,}", f"{tokenizer.vocab_size:,}",
+            data.source_lang, data.target_lang, f"{parameters:,}",
+            " + ".join(f"{size:,}" for size in reversed(tokenizer.vocab_sizes.values())),
             cfg.seed, trainer.precision, trainer.world_size, trainer.strategy.root_device.type,
             run.path,
         )  # fmt: skip

@@ -1,130 +1,109 @@
-"""Files of pairs: what is read, and what each faulty file is told."""
+"""The raw pairs in the cache: what is kept of them, and what is refused."""
 
+import hashlib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.data.given import Given, corpus, read
 
-from zhen.data.corpus import Corpus, read_corpus
+from zhen.data.corpus import _hashed
+from zhen.data.source import Fault
 from zhen.errors import UserError
 
-
-def read(path: Path, source: str = "zh", target: str = "en") -> Corpus:
-    return read_corpus(
-        path, key="data.train", languages=["zh", "en"], source_lang=source, target_lang=target
-    )
+PAIRS = [("我喜欢茶。", "I like tea."), (" 花", "flowers "), ("猫\u2028狗", "cats\x85and\tdogs\n")]
 
 
-def written(tmp_path: Path, content: bytes) -> Path:
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(content)
-    return path
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_pairs_come_back_as_they_were(tmp_path: Path, size: int) -> None:
+    made = corpus(PAIRS, tmp_path, size=size)
+    assert len(made) == 3
+    for start in range(4):
+        for stop in range(start, 4):
+            assert [*zip(*made.texts(start, stop), strict=True)] == PAIRS[start:stop]
+    assert (made.sources, made.targets) == tuple(map(list, zip(*PAIRS, strict=True)))
+    for rows in ([0, 1, 2], [1], [0, 2], []):
+        found = [
+            (int(row), *pair)
+            for numbers, *texts in made.chunks(np.array(rows, np.int64))
+            for row, *pair in zip(numbers, *texts, strict=True)
+        ]
+        assert found == [(row, *PAIRS[row]) for row in rows]
+    with pytest.raises(IndexError):
+        made.texts(0, 4)
 
 
-GOOD = "我喜欢茶。\tI like tea.\n".encode()
+def test_a_pair_knows_its_file_and_line(tmp_path: Path) -> None:
+    made = corpus(PAIRS, tmp_path, size=2)
+    assert [made.where(i) for i in range(3)] == ["given.tsv:1", "given.tsv:2", "given.tsv:3"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "data.train: {path} has no pairs; write one pair a line, separated by a tab"),
-        (
-            GOOD + b"no tab\n",
-            "data.train: {path}:2: expected 2 sentences separated by a tab (zh TAB en),"
-            " but found 1: 'no tab'",
-        ),
-        (
-            GOOD + GOOD + b"a\tb\tc\n",
-            "data.train: {path}:3: expected 2 sentences separated by a tab (zh TAB en),"
-            " but found 3: 'a\\tb\\tc'",
-        ),
-        (
-            GOOD + b"\n" + GOOD,
-            "data.train: {path}:2: expected 2 sentences separated by a tab (zh TAB en),"
-            " but found 1: ''",
-        ),
-        (
-            b"\ttea\n",
-            "data.train: {path}:1: the zh side is empty: '\\ttea';"
-            " write the sentence or delete the line",
-        ),
-        (
-            GOOD + "茶\t \u3000\n".encode(),
-            "data.train: {path}:2: the en side is empty: '茶\\t \\u3000';"
-            " write the sentence or delete the line",
-        ),
-        (
-            GOOD + b"\xb2\xe8\ttea\n",
-            "data.train: {path}:2: byte 0xB2 is not UTF-8; convert the file to UTF-8",
-        ),
-        (
-            b"\xef\xbb\xbf" + GOOD + b"tea\t\xff\n",
-            "data.train: {path}:2: byte 0xFF is not UTF-8; convert the file to UTF-8",
-        ),
-        (  # an unfinished character at the very end
-            GOOD[:-1] + b"\xe8\x8c",
-            "data.train: {path}:1: byte 0xE8 is not UTF-8; convert the file to UTF-8",
-        ),
-        (
-            b"x" * 70 + b"\n",
-            "data.train: {path}:1: expected 2 sentences separated by a tab (zh TAB en),"
-            f" but found 1: '{'x' * 57}...'",
-        ),
-    ],
-    ids=range(10),
-)
-def test_faulty_file_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
-    path = written(tmp_path, content)
+def test_it_is_read_once_and_the_name_of_the_file_is_never_an_old_one(tmp_path: Path) -> None:
+    source = Given(PAIRS)
+    first, second = read(source, tmp_path), read(source, tmp_path)
+    assert source.readings == 1
+    assert second.texts(0, 3) == first.texts(0, 3) and second.fingerprint == first.fingerprint
+    moved = Given(PAIRS, name="moved.tsv")
+    assert read(moved, tmp_path).where(0) == "moved.tsv:1"
+
+
+def test_a_fault_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:
+    fault = Fault("columns", "given.tsv", 2, "expected 2 sentences, but found 1")
     with pytest.raises(UserError) as refused:
-        read(path)
-    assert str(refused.value) == message.format(path=path)
-
-
-def test_missing_file_and_directory_are_refused(tmp_path: Path) -> None:
-    missing = tmp_path / "none.tsv"
+        read(Given(PAIRS, faults=[fault]), tmp_path)
+    assert str(refused.value) == "data.train: given.tsv:2: expected 2 sentences, but found 1"
     with pytest.raises(UserError) as refused:
-        read(missing)
-    assert str(refused.value) == (
-        f"data.train: {missing} does not exist; give the path of a TSV of pairs"
-    )
-    with pytest.raises(UserError) as refused:
-        read(tmp_path)
-    assert str(refused.value) == f"data.train: cannot read {tmp_path}: Is a directory"
+        read(Given([]), tmp_path)
+    assert str(refused.value) == "data.train: given.tsv has no pairs"
+    assert [path.name for path in tmp_path.rglob("*") if not path.name.endswith(".lock")] == [
+        "corpora"
+    ]
 
 
-def test_either_column_can_be_the_source(tmp_path: Path) -> None:
-    path = written(tmp_path, GOOD)
-    forth, back = read(path), read(path, "en", "zh")
-    assert (forth.sources, forth.targets) == (["我喜欢茶。"], ["I like tea."])
-    assert (back.sources, back.targets) == (forth.targets, forth.sources)
-    assert forth.fingerprint != back.fingerprint
+def test_what_a_reader_put_right_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    marks = [Fault("byte-order mark", "given.tsv", 1, "a mark", refused=False)] * 2
+    with caplog.at_level("INFO", "zhen"):
+        assert len(read(Given(PAIRS, faults=marks), tmp_path)) == 3
+    assert caplog.messages == [
+        "data.train: put right on the way: byte-order mark 2; `make data-check` lists them"
+    ]
 
 
-@pytest.mark.parametrize(
-    "odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\u3000"]
-)
-def test_only_newlines_end_a_line(tmp_path: Path, odd: str) -> None:
-    corpus = read(written(tmp_path, f"茶{odd}水\ttea{odd}water\n花\tflower\n".encode()))
-    assert corpus.sources == [f"茶{odd}水", "花"]
-    assert corpus.targets == [f"tea{odd}water", "flower"]
+def test_empty_sides_are_known(tmp_path: Path) -> None:
+    made = corpus([("a", "b"), ("", "b"), ("a", " \u3000\t"), ("c", "d")], tmp_path, size=2)
+    assert made.empty.tolist() == [1, 2]
+    assert corpus(PAIRS, tmp_path).empty.tolist() == []
 
 
-@pytest.mark.parametrize(
-    "same",
-    [
-        "茶\ttea\r\n花\tflower\r\n".encode(),
-        "茶\ttea\n花\tflower".encode(),  # the last line without its end
-        b"\xef\xbb\xbf" + "茶\ttea\n花\tflower\n".encode(),
-    ],
-    ids=["CRLF", "no last newline", "byte-order mark"],
-)
-def test_line_ends_and_mark_are_no_part_of_the_pairs(tmp_path: Path, same: bytes) -> None:
-    plain = read(written(tmp_path, "茶\ttea\n花\tflower\n".encode()))
-    assert read(written(tmp_path, same)) == plain
-    assert len(plain) == 2
+def test_the_fingerprint_is_that_of_the_plain_file(tmp_path: Path) -> None:
+    made = corpus(PAIRS[:2], tmp_path)
+    content = "".join(f"{source}\t{target}\n" for source, target in PAIRS[:2]).encode()
+    assert made.fingerprint == hashlib.sha256(content).hexdigest()
+    assert corpus(PAIRS[:2], tmp_path, size=1).fingerprint == made.fingerprint
 
 
-def test_spaces_are_kept_and_any_change_changes_the_fingerprint(tmp_path: Path) -> None:
-    plain = read(written(tmp_path, b"a b\tc d\n"))
-    spaced = read(written(tmp_path, b" a  b\tc d \n"))
-    assert (spaced.sources, spaced.targets) == ([" a  b"], ["c d "])
-    assert spaced.fingerprint != plain.fingerprint
+SIDE = st.text(st.sampled_from("a\t\n\\茶"), max_size=3)
+SOME = st.lists(st.tuples(SIDE, SIDE), max_size=3)
+
+
+@given(SOME, SOME)
+@settings(max_examples=500)
+def test_other_pairs_have_another_fingerprint(
+    one: list[tuple[str, str]], other: list[tuple[str, str]]
+) -> None:
+    def hashed(pairs: list[tuple[str, str]]) -> bytes:
+        return _hashed([source for source, _ in pairs], [target for _, target in pairs])
+
+    assert (hashed(one) == hashed(other)) == (one == other)
+    assert hashed(one) + hashed(other) == hashed(one + other)  # chunks make no difference
+
+
+def test_a_part_can_be_read_again(tmp_path: Path) -> None:
+    made = corpus(PAIRS, tmp_path, size=2)
+    (part,) = made.again(np.array([0, 2]))
+    assert [*zip(part.sources, part.targets, strict=True)] == [PAIRS[0], PAIRS[2]]
+    assert (part.lines, part.file, part.faults) == ([1, 3], "given.tsv", [])

@@ -1,7 +1,6 @@
 """The data module: its checks, its cache keys, its loaders."""
 
 import logging
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions, TokenizerOptions
+from zhen.data import BatchOptions, CleanOptions, TokenizerOptions
 from zhen.errors import UserError
 
 
@@ -22,7 +21,11 @@ from zhen.errors import UserError
         ({"target_lang": "zh"}, "`target_lang` must be 'en', but is 'zh'"),
         ({"max_length": 0}, "`max_length` must be at least 1, but is 0"),
         ({"num_workers": -1}, "`num_workers` must be at least 0, but is -1"),
-        ({"max_length": 256}, "`batch.tokens` must be above `max_length` (256), but is 256"),
+        (
+            {"max_length": 128},
+            "`batch.tokens` must be at least 258, two sides of `max_length` (128) pieces with"
+            " their ends, but is 256",
+        ),
         ({"test": {}}, "`test` must name at least one file, but is empty"),
         ({"test": {"a/b": "x"}}, "a part of `test` must be named with letters, digits, `.`, `_`"),
         ({"test": {"train": "x"}}, "neither train nor val, but is 'train'"),
@@ -48,8 +51,9 @@ def test_direction_is_data(make_data: Maker) -> None:
     assert back.split("val").targets == forth.split("val").sources
 
 
-def cached(folder: Path) -> set[str]:
-    return set(os.listdir(folder / "pairs"))
+def cached(cache: Path, kind: str) -> set[str]:
+    folder = cache / kind
+    return {path.name for path in folder.iterdir() if path.suffix != ".lock"}
 
 
 def test_same_inputs_same_cache_and_any_change_another(
@@ -57,14 +61,15 @@ def test_same_inputs_same_cache_and_any_change_another(
 ) -> None:
     cache = tmp_path / "cache"
 
-    def new(**changes: Any) -> int:
-        """Directories that encoding the validation split adds."""
-        before = cached(cache) if cache.exists() else set()
-        make_data(**changes).split("val")
-        return len(cached(cache) - before)
+    def new(split: str = "val", **changes: Any) -> int:
+        """Entries of pairs that encoding a split adds."""
+        before = cached(cache, "pairs") if cache.exists() else set()
+        make_data(**changes).split(split)
+        return len(cached(cache, "pairs") - before)
 
     assert new() == 1
     assert new() == 0
+    # What does not decide the pieces of a validation pair.
     assert new(seed=5, batch=BatchOptions(tokens=99, eval_tokens=99), max_length=9) == 0
     copy = tmp_path / "elsewhere.tsv"
     copy.write_bytes(tsv["val"].read_bytes().replace(b"\n", b"\r\n"))
@@ -74,6 +79,33 @@ def test_same_inputs_same_cache_and_any_change_another(
     assert new(source_lang="en") == 1
     assert new(tokenizer=TokenizerOptions(vocab_size=320)) == 1
     assert new(tokenizer=TokenizerOptions(vocab_size=400, min_frequency=9)) == 1
+    assert new("train") == 1
+    assert new("train", seed=5) == 0
+    assert new("train", max_length=9) == 1
+    assert new("train", clean=CleanOptions(empty=True)) == 1
+
+
+def test_a_change_of_train_changes_vocabulary_and_pairs(
+    make_data: Maker, tsv: dict[str, Path], tmp_path: Path
+) -> None:
+    make_data().split("train")
+    other = tmp_path / "other.tsv"
+    other.write_bytes(tsv["train"].read_bytes() + "龘\ttea\n".encode())
+    make_data(train=str(other)).split("train")
+    for kind in ("corpora", "cleaned", "tokenizers", "pairs"):
+        assert len(cached(tmp_path / "cache", kind)) == 2, kind
+
+
+def test_a_second_start_makes_nothing(
+    make_data: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> list[Any]:
+        data = make_data(val=None, val_size=10)
+        return [batch.labels.tolist() for batch in data.train_dataloader()]
+
+    first = start()
+    monkeypatch.delattr("zhen.data.cache.FileLock")
+    assert start() == first
 
 
 def test_vocabulary_is_learned_from_train_alone_and_once(
@@ -82,7 +114,7 @@ def test_vocabulary_is_learned_from_train_alone_and_once(
     first = make_data().tokenizer
     odd = tmp_path / "odd.tsv"
     odd.write_text("龘龘龘龘\tzzzz zzzz\n", encoding="utf-8")
-    monkeypatch.delattr("zhen.data.tokenizer.trainers")  # nothing is trained a second time
+    monkeypatch.delattr("zhen.data.cache._seal")  # nothing is made a second time
     second = make_data(val=str(odd), test=str(odd)).tokenizer
     assert second.to_json() == first.to_json()
 
@@ -98,7 +130,7 @@ def test_tokenizer_can_be_a_file_or_ready_made(make_data: Maker, tmp_path: Path)
 
 def test_a_damaged_vocabulary_is_learned_again(make_data: Maker, tmp_path: Path) -> None:
     wanted = make_data().tokenizer.to_json()
-    (file,) = (tmp_path / "cache" / "tokenizers").iterdir()
+    (file,) = (tmp_path / "cache" / "tokenizers").glob("*/tokenizer.json")
     file.write_bytes(b"")
     assert make_data().tokenizer.to_json() == wanted == file.read_text(encoding="utf-8")
 
@@ -121,20 +153,21 @@ def test_every_split_read_has_its_fingerprint(make_data: Maker, tsv: dict[str, P
 
 
 def test_long_training_pairs_are_dropped_and_counted(
-    make_data: Maker, caplog: pytest.LogCaptureFixture
+    make_data: Maker, tsv: dict[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     lengths = make_data().split("train").lengths.max(axis=1)
     limit = int(lengths.min()) - 1  # without the control piece
     data = make_data(max_length=limit)
     kept = (lengths == limit + 1).sum()
     assert 0 < kept < 100
-    with caplog.at_level(logging.WARNING, "zhen"):
+    with caplog.at_level(logging.INFO, "zhen"):
         batches = list(data.train_dataloader())
     assert sum(len(batch.indices) for batch in batches) == kept
     assert max(max(b.labels.size(1), b.source.size(1)) for b in batches) == limit + 1
     assert caplog.messages == [
-        f"data.train: {100 - kept} of 100 pairs are longer than data.max_length={limit} pieces:"
-        " dropped"
+        f"data.train: 100 pairs from {tsv['train']}",
+        f"data.train: {100 - kept} pairs dropped ({100 - kept} longer than data.max_length={limit}"
+        f" pieces), {kept} kept",
     ]
     with pytest.raises(UserError, match=r"^`data.max_length`: no training pair has at most 1 piec"):
         make_data(max_length=1).train_dataloader()
@@ -155,6 +188,59 @@ def test_a_pair_too_long_for_the_model_is_named(make_data: Maker, tsv: dict[str,
     make_data(max_length=limit).check_positions("train", limit + 1)  # longer ones are dropped
 
 
+def with_empty_sides(tsv: dict[str, Path], tmp_path: Path) -> str:
+    path = tmp_path / "empty.tsv"
+    path.write_bytes(tsv["train"].read_bytes() + "\ttea\n茶\t \n".encode())
+    return str(path)
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_an_empty_side_is_refused(
+    make_data: Maker, tsv: dict[str, Path], tmp_path: Path, split: str
+) -> None:
+    path = with_empty_sides(tsv, tmp_path)
+    hint = ", or drop such pairs: data.clean.empty=true" if split == "train" else ""
+    for options in ({}, {"clean": CleanOptions(empty=True)}):
+        if split == "train" and options:
+            continue
+        with pytest.raises(UserError) as refused:
+            make_data(**{split: path}, **options).read(split)
+        assert str(refused.value) == (
+            f"data.{split}: {path}:101: the zh side is empty: '\\ttea'; write the sentence or"
+            f" delete the line{hint}"
+        )
+
+
+def test_cleaning_drops_and_counts(
+    make_data: Maker, tsv: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = with_empty_sides(tsv, tmp_path)
+    for _ in range(2):  # the second time from the cache
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "zhen"):
+            pairs = make_data(train=path, clean=CleanOptions(empty=True)).split("train")
+        assert len(pairs) == 100 and pairs.rows.tolist() == list(range(100))
+        assert caplog.messages == [
+            f"data.train: 102 pairs from {path}",
+            "data.train: 2 pairs dropped (2 empty), 100 kept",
+        ]
+    only = tmp_path / "only.tsv"
+    only.write_text("\ttea\n", encoding="utf-8")
+    with pytest.raises(UserError) as refused:
+        make_data(train=str(only), clean=CleanOptions(empty=True)).split("train")
+    assert str(refused.value) == (
+        "data.clean: none of the 1 training pairs is left: 1 empty; loosen a rule"
+    )
+
+
+def test_evaluation_keeps_order_and_raw_text(make_data: Maker, tmp_path: Path) -> None:
+    raw = [(f" 茶{i}\u2028 ", f"tea　{i}  ") for i in range(30)]
+    path = tmp_path / "raw.tsv"
+    path.write_text("".join(f"{one}\t{other}\n" for one, other in raw), encoding="utf-8")
+    pairs = make_data(test=str(path)).split("test")
+    assert [*zip(pairs.sources, pairs.targets, strict=True)] == raw
+
+
 def test_evaluation_takes_every_pair_once_however_long(
     make_data: Maker, tsv: dict[str, Path]
 ) -> None:
@@ -165,20 +251,47 @@ def test_evaluation_takes_every_pair_once_however_long(
         assert sorted(i for batch in loader for i in batch.indices) == list(range(10))
 
 
+def on_rank(rank: int, world_size: int, **changes: Any) -> SimpleNamespace:
+    """What the data module asks a trainer."""
+    trainer = {"accumulate_grad_batches": 1, "limit_train_batches": 1.0, **changes}
+    return SimpleNamespace(global_rank=rank, world_size=world_size, **trainer)
+
+
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_ranks_divide_training_and_evaluation(make_data: Maker, world_size: int) -> None:
     train: list[int] = []
     val: list[int] = []
     counts = set()
     for rank in range(world_size):
-        data = make_data(batch=BatchOptions(tokens=64, eval_tokens=32))
-        data.trainer = SimpleNamespace(global_rank=rank, world_size=world_size)
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, world_size)
         loader = data.train_dataloader()
         counts.add(len(loader))
         train += [i for batch in loader for i in batch.indices]
         val += [i for batch in data.val_dataloader() for i in batch.indices]
     assert sorted(train) == list(range(100)) and len(counts) == 1
     assert sorted(val) == list(range(10))
+
+
+def test_batches_know_the_tokens_of_their_update(make_data: Maker) -> None:
+    batches = []
+    for rank in range(2):
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, 2, accumulate_grad_batches=3, limit_train_batches=5)
+        batches.append(list(data.train_dataloader())[:5])
+    for update in (slice(0, 3), slice(3, 5)):
+        of_update = [batch for of_rank in batches for batch in of_rank[update]]
+        real = sum(int((batch.labels != 0).sum()) for batch in of_update)
+        assert {batch.update_tokens for batch in of_update} == {real}
+
+
+def test_too_few_pairs_for_the_ranks_are_named(make_data: Maker) -> None:
+    data = make_data()
+    data.trainer = on_rank(0, 200)
+    with pytest.raises(UserError, match=r"^data.train: fewer pairs \(100\) than ranks \(200\)"):
+        data.train_dataloader()
+    with pytest.raises(UserError, match=r"^data.val: fewer pairs \(10\) than ranks \(200\)"):
+        data.val_dataloader()
 
 
 def test_worker_processes_give_the_same_batches(make_data: Maker) -> None:

@@ -23,6 +23,7 @@ from tests.data.written import (
 )
 
 from zhen.data import Files
+from zhen.data.corpus import Corpus
 from zhen.data.source import CHUNK
 from zhen.errors import UserError
 
@@ -293,6 +294,48 @@ def test_columns_with_names_cannot_be_counted(tmp_path: Path, ending: str) -> No
     assert refused(str(path), columns=[0, 1]) == (
         f"data.train: {path} has names instead of numbers for its columns; give them with"
         " data.reader.columns"
+    )
+
+
+def corpus(path: Path) -> Corpus:
+    return Corpus.cached(
+        opened(str(path)),
+        path.parent / "cache",
+        key="data.train",
+        source_lang="zh",
+        target_lang="en",
+    )
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "茶\ttea\r\n花\tflower\r\n".encode(),
+        "茶\ttea\n花\tflower".encode(),  # the last line without its end
+        b"\xef\xbb\xbf" + "茶\ttea\n花\tflower\n".encode(),
+    ],
+    ids=["CRLF", "no last newline", "byte-order mark"],
+)
+def test_line_ends_and_mark_are_no_part_of_the_corpus(tmp_path: Path, same: bytes) -> None:
+    plain = corpus(write(tmp_path / "a.tsv", "茶\ttea\n花\tflower\n".encode()))
+    other = corpus(write(tmp_path / "b.tsv", same))
+    assert other.fingerprint == plain.fingerprint
+    assert other.texts(0, len(other)) == (["茶", "花"], ["tea", "flower"])
+
+
+def test_every_format_makes_the_same_corpus(tmp_path: Path) -> None:
+    made = [corpus(write(tmp_path / name, of(PAIRS))) for name, (of, _) in FORMATS.items()]
+    assert len({each.fingerprint for each in made}) == 1
+    assert made[0].texts(0, 3) == tuple(map(list, zip(*PAIRS, strict=True)))
+
+
+def test_training_refuses_the_first_fault(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", tsv(PAIRS) + b"one\ntwo\n")
+    with pytest.raises(UserError) as error:
+        corpus(path)
+    assert str(error.value) == (
+        f"data.train: {path}:4: expected 2 sentences separated by a tab (zh TAB en), but found 1:"
+        " 'one'"
     )
 
 

@@ -1,30 +1,42 @@
 """The cache of encoded pairs, and the batches made from it."""
 
-import multiprocessing
+import gc
+import pickle
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.data.given import corpus
+from tests.toy_tokenizer import learn
 
 from zhen.data import pairs as pairs_module
-from zhen.data.corpus import Corpus
-from zhen.data.pairs import EncodedPairs, encode, pad
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
-from zhen.errors import UserError
+from zhen.data.pairs import EncodedPairs
+from zhen.data.ragged import pad
+from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
-CORPUS = Corpus(["我喜欢茶。", "花", "他看见黑猫。"], ["I like tea.", "flowers", "he"], "x")
+PAIRS = [(" 我喜欢茶。", "I like tea."), ("花", "flowers"), ("他看见黑猫。", "he ")]
+SOURCES, TARGETS = map(list, zip(*PAIRS, strict=True))
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train([*CORPUS.sources, *CORPUS.targets], TokenizerOptions(vocab_size=300))
+    return learn([*SOURCES, *TARGETS], vocab_size=300)
+
+
+def encoded(
+    tokenizer: Tokenizer, cache: Path, given: Sequence[tuple[str, str]] = PAIRS, **options: Any
+) -> EncodedPairs:
+    return EncodedPairs.cached(corpus(given, cache), tokenizer, cache, **options)
 
 
 @pytest.fixture(scope="module")
 def pairs(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> EncodedPairs:
-    return EncodedPairs.cached(CORPUS, tokenizer, tmp_path_factory.mktemp("cache") / "a")
+    return encoded(tokenizer, tmp_path_factory.mktemp("cache"))
 
 
 def test_batch_is_padded_and_labels_are_the_target_shifted(
@@ -33,7 +45,8 @@ def test_batch_is_padded_and_labels_are_the_target_shifted(
     batch = pairs[np.array([2, 1])]
     assert batch.indices == [2, 1]
     for row, i in enumerate(batch.indices):
-        source, target = tokenizer.encode([CORPUS.sources[i], CORPUS.targets[i]])
+        (source,) = tokenizer.source.encode([SOURCES[i].strip()])
+        (target,) = tokenizer.target.encode([TARGETS[i].strip()])
         for tensor, ids in (
             (batch.source, [*source, tokenizer.eos_id]),
             (batch.target, [tokenizer.bos_id, *target]),
@@ -55,7 +68,8 @@ def test_lengths_are_those_of_the_batch(pairs: EncodedPairs) -> None:
 
 
 def test_text_is_kept_as_it_is(pairs: EncodedPairs) -> None:
-    assert (pairs.sources, pairs.targets) == (CORPUS.sources, CORPUS.targets)
+    assert (pairs.sources, pairs.targets) == (SOURCES, TARGETS)
+    assert [pairs.where(i) for i in range(3)] == ["given.tsv:1", "given.tsv:2", "given.tsv:3"]
 
 
 def test_to_moves_the_tensors_alone(pairs: EncodedPairs) -> None:
@@ -73,90 +87,84 @@ def test_pad() -> None:
 def test_cache_is_read_not_made_again(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "deep" / "cache"
-    first = EncodedPairs.cached(CORPUS, tokenizer, path)
-    monkeypatch.delattr(pairs_module, "encode")
-    again = EncodedPairs.cached(CORPUS, tokenizer, path)
+    first = encoded(tokenizer, tmp_path)
+    monkeypatch.delattr(pairs_module, "_encoded")
+    again = encoded(tokenizer, tmp_path)
     assert torch.equal(again[[0, 1, 2]].labels, first[[0, 1, 2]].labels)
 
 
-def test_a_damaged_cache_is_made_anew(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "a")
-    for file in (tmp_path / "a").iterdir():
-        whole = file.read_bytes()
-        for content in (b"", whole[: len(whole) // 2]):
-            file.write_bytes(content)
-            again = EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "a")
-            assert again.targets == CORPUS.targets and len(again.lengths) == 3
+def test_the_same_pairs_give_the_same_bytes(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    files = []
+    for name in ("a", "b"):
+        encoded(tokenizer, tmp_path / name)
+        (file,) = (tmp_path / name).glob("pairs/*/pairs.arrow")
+        files.append(file)
+    assert files[0].parent.name == files[1].parent.name
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_cache_that_cannot_be_made(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"^paths.cache: cannot make .*; choose another place with"):
-        EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "file" / "a")
+def test_chosen_rows_keep_their_numbers(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    whole = encoded(tokenizer, tmp_path)
+    some = encoded(tokenizer, tmp_path, rows=np.array([0, 2]))
+    assert some.rows.tolist() == [0, 2] and some.too_long == 0
+    assert (some.sources, some.where(1)) == ([SOURCES[0], SOURCES[2]], "given.tsv:3")
+    assert some.lengths.tolist() == whole.lengths[[0, 2]].tolist()
+    assert some[[1]].labels.tolist() == whole[[2]].labels.tolist()
 
 
-def test_failed_writing_leaves_nothing(
+def test_pairs_beyond_the_limit_are_left_out(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    whole = encoded(tokenizer, tmp_path).lengths.max(axis=1) - 1
+    for limit in range(1, whole.max() + 1):
+        kept = np.flatnonzero(whole <= limit)
+        some = encoded(tokenizer, tmp_path, max_length=limit)
+        assert some.rows.tolist() == kept.tolist()
+        assert len(some) + some.too_long == 3
+        for place, row in enumerate(kept):
+            assert some.where(place) == f"given.tsv:{row + 1}"
+
+
+def test_each_part_of_the_key_counts(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    other = learn(["he he"], vocab_size=261)
+    encoded(tokenizer, tmp_path)
+    encoded(other, tmp_path)
+    encoded(tokenizer, tmp_path, [*PAIRS, ("a", "b")])
+    encoded(tokenizer, tmp_path, max_length=100)
+    encoded(tokenizer, tmp_path, rules={"empty": True})
+    encoded(tokenizer, tmp_path, rows=np.arange(3))
+    encoded(tokenizer, tmp_path, rows=np.arange(2))
+    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 7
+    encoded(tokenizer, tmp_path, what="another word for it")
+    encoded(tokenizer, tmp_path, rows=np.arange(3, dtype=np.int32))
+    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 7
+
+
+def test_large_vocabularies_fit(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pairs_module, "encode", full)
-    with pytest.raises(OSError, match="No space left"):
-        EncodedPairs.cached(CORPUS, tokenizer, tmp_path / "cache")
-    assert list(tmp_path.iterdir()) == []
+    small = encoded(tokenizer, tmp_path / "small")
+    monkeypatch.setattr(Vocabulary, "__len__", lambda _: 1 << 16 | 1)
+    large = encoded(tokenizer, tmp_path / "large")
+    assert torch.equal(large[[0, 1, 2]].source, small[[0, 1, 2]].source)
 
 
-def test_the_slower_of_two_writers_takes_what_the_faster_wrote(
-    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "cache"
-
-    def slow(corpus: Corpus, tokenizer: Tokenizer) -> object:
-        assert not path.exists()  # not even half of it, while it is being written
-        encode(corpus, tokenizer).save_to_disk(path)  # the other process ends first
-        return encode(corpus, tokenizer)
-
-    monkeypatch.setattr(pairs_module, "encode", slow)
-    assert len(EncodedPairs.cached(CORPUS, tokenizer, path)) == 3
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def _cache(path: Path, start: "multiprocessing.synchronize.Barrier") -> None:
-    tokenizer = Tokenizer.train(
-        [*CORPUS.sources, *CORPUS.targets], TokenizerOptions(vocab_size=300)
-    )
-    start.wait(60)
-    assert len(EncodedPairs.cached(CORPUS, tokenizer, path)) == 3
-
-
-@pytest.mark.slow
-def test_two_processes_at_once(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(2)
-    both = [context.Process(target=_cache, args=(tmp_path / "cache", start)) for _ in range(2)]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(120)
-    assert [process.exitcode for process in both] == [0, 0]
-    assert list(tmp_path.iterdir()) == [tmp_path / "cache"]
+def test_another_process_gets_them_by_their_path(pairs: EncodedPairs) -> None:
+    content = pickle.dumps(pairs)
+    assert torch.equal(pickle.loads(content)[[2, 0]].source, pairs[[2, 0]].source)
 
 
 def test_pieces_stay_in_the_mapped_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
     # More pairs than one Arrow chunk, so that finding a row across chunks is seen too.
     numbers = [" ".join([str(i)] * 50) for i in range(2500)]
-    corpus = Corpus(numbers, numbers, "y")
-    path = tmp_path / "cache"
-    EncodedPairs.cached(corpus, tokenizer, path)
+    given = corpus([(each, each) for each in numbers], tmp_path, size=1000)
+    EncodedPairs.cached(given, tokenizer, tmp_path)
+    gc.collect()
     tracemalloc.start()
     try:
-        mapped = EncodedPairs.cached(corpus, tokenizer, path)
+        mapped = EncodedPairs.cached(given, tokenizer, tmp_path)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < mapped.lengths.sum() * 4 / 3  # bytes of the pieces, int32
+    assert held < mapped.lengths.sum() * 2 / 3  # bytes of the pieces, uint16
     for i in (0, 999, 1000, 1001, 2499):
         batch = mapped[[i]]
-        assert tokenizer.decode(batch.labels.tolist()) == [numbers[i]]
+        assert tokenizer.target.decode(batch.labels.tolist()) == [numbers[i]]

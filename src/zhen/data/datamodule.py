@@ -1,40 +1,51 @@
-"""The LightningDataModule: reads and encodes the splits, and makes the loaders."""
+"""The LightningDataModule: reads, cleans and encodes the splits, and makes the loaders."""
 
 import contextlib
-import hashlib
+import json
 import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import lightning as L
 import numpy as np
-from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
-from zhen.data.batching import plan_batches, plan_in_order, share
-from zhen.data.corpus import Corpus, read_corpus
+from zhen.data import cleaning
+from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
+from zhen.data.cache import entry, key_of
+from zhen.data.cleaning import Cleaned, CleanOptions, clean
+from zhen.data.corpus import Corpus
+from zhen.data.files import Files
+from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.sampler import TrainingSampler
+from zhen.data.source import Reader, Source
+from zhen.data.splits import Size, Split, Splits
+from zhen.data.tokenizer import Tokenizer
 from zhen.errors import UserError
-from zhen.files import SAFE_NAME, make_directory, write_atomic
 
 log = logging.getLogger(__name__)
 
-# Part of every cache key; raise it when encoding or the table's form changes.
-CACHE_VERSION = 1
+# Part of the key of every vocabulary; raise it when others would be learned from the same pairs.
+TOKENIZER_VERSION = 2
 
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How many padded tokens a batch may hold: rows x longest side.
+    """How many padded pieces a batch may hold: rows x (longest source + longest target).
+
+    Args:
+        tokens: in training, never exceeded.
+        eval_tokens: in validation and test, where a pair alone may be longer.
 
     Raises:
         ValueError: a budget is below 1.
     """
 
-    tokens: int = 2048
-    eval_tokens: int = 8192
+    tokens: int = 4096
+    eval_tokens: int = 16384
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -46,16 +57,21 @@ class TranslationData(L.LightningDataModule):
     """Pairs of sentences for training, validation and test.
 
     Args:
-        test: TSV to score, or several by name, each scored apart. Names are letters, digits, `.`,
-            `_` and `-`.
-        languages: what the columns of the TSVs hold, in order.
+        languages: the two languages; the columns of a file without names, in order.
         source_lang: the language to translate from.
         batch: token budgets.
-        cache_dir: where the vocabulary and the encoded pairs are kept.
+        cache_dir: where corpora, vocabularies and encoded pairs are kept.
         tokenizer: how the vocabulary is made, or one that exists.
-        train: TSV of the pairs to learn from; the vocabulary is learned from them alone. None, as
-            `val`, where a model is only tested.
-        val: TSV that chooses the best checkpoint.
+        train: the pairs to learn from, as `reader` understands it; the vocabulary is learned from
+            them alone. None, as `val`, where a model is only tested.
+        val: the pairs that choose the best checkpoint; None: `val_size` of the training pairs.
+        test: the pairs to score, or several by name, each scored apart; None: `test_size` of the
+            training pairs. Names are letters, digits, `.`, `_` and `-`.
+        val_size: pairs (int) or share (float) of the training pairs to validate with instead, for
+            `val=None`. Pairs that share a sentence stay together, see `zhen.data.holdout`.
+        test_size: the same for `test=None`.
+        reader: finds the pairs that a value names; None: files with the columns `languages`.
+        clean: what is dropped from the training pairs.
         target_lang: the language to translate into; None is the other one.
         max_length: longest side of a training pair, in pieces; longer pairs are dropped and
             counted. Validation and test are never cut.
@@ -64,20 +80,24 @@ class TranslationData(L.LightningDataModule):
         key: what stands before `train`, `val` and `test` in the messages of this command.
 
     Raises:
-        ValueError: the languages do not fit the columns, or a number is out of range.
+        ValueError: the languages do not fit, a split is given twice, or a number is out of range.
     """
 
     def __init__(
         self,
         *,
-        test: str | dict[str, str],
         languages: list[str],
         source_lang: str,
         batch: BatchOptions,
         cache_dir: str,
         tokenizer: TokenizerOptions | Tokenizer,
-        train: str | None = None,
-        val: str | None = None,
+        train: Split | None = None,
+        val: Split | None = None,
+        test: Split | dict[str, Split] | None = None,
+        val_size: Size = None,
+        test_size: Size = None,
+        reader: Reader | None = None,
+        clean: CleanOptions = CleanOptions(),  # noqa: B008, it is frozen
         target_lang: str | None = None,
         max_length: int = 128,
         num_workers: int = 0,
@@ -96,85 +116,160 @@ class TranslationData(L.LightningDataModule):
             raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
         if num_workers < 0:
             raise ValueError(f"`num_workers` must be at least 0, but is {num_workers}")
-        # A pair of `max_length` pieces, with its control piece, must fit into a batch.
-        if batch.tokens <= max_length:
+        # The longest pair, each side with its control piece, must fit into a batch.
+        if batch.tokens < (least := 2 * (max_length + 1)):
             raise ValueError(
-                f"`batch.tokens` must be above `max_length` ({max_length}), but is {batch.tokens}"
+                f"`batch.tokens` must be at least {least}, two sides of `max_length` ({max_length})"
+                f" pieces with their ends, but is {batch.tokens}"
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
         self._key = key
-        self._files = {"train": train or "", "val": val or ""}
-        files = {"test": test} if isinstance(test, str) else test
-        self._test_files = {str(part): file for part, file in files.items()}
-        if not self._test_files:
-            raise ValueError("`test` must name at least one file, but is empty")
-        for part in self._test_files:
-            # A part names metrics and files.
-            if not SAFE_NAME.fullmatch(part) or part in self._files:
-                raise ValueError(
-                    "a part of `test` must be named with letters, digits, `.`, `_` and `-`, and"
-                    f" neither train nor val, but is {part!r}"
-                )
+        self._splits = Splits(
+            train=train,
+            val=val,
+            test=test,
+            val_size=val_size,
+            test_size=test_size,
+            reader=Files() if reader is None else reader,
+            languages=languages,
+            source_lang=source_lang,
+            key=key,
+        )
+        self._clean = clean
         self._max_length = max_length
         self._batch = batch
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
-            tokenizer = Tokenizer.load(Path(tokenizer.path))
+            tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
-        self._corpora: dict[str, Corpus] = {}  # read, not yet encoded
-        self._splits: dict[str, EncodedPairs] = {}
+        self._corpora: dict[str, Corpus] = {}
+        self._encoded: dict[str, EncodedPairs] = {}
         self.fingerprint: dict[str, str] = {}  # of each split read, for the run's provenance
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The vocabulary; trained on the training split at the first use."""
-        if isinstance(self._tokenizer, TokenizerOptions):
-            self._tokenizer = self._train_tokenizer(self._tokenizer)
-        return self._tokenizer
 
     @property
     def test_parts(self) -> list[str]:
         """Names of the test sets, in order."""
-        return list(self._test_files)
+        return self._splits.test_parts
 
-    def split(self, name: str) -> EncodedPairs:
-        """The pairs of "train", "val" or a test part, read and encoded at the first use."""
-        if name not in self._splits:
-            tokenizer = self.tokenizer  # first: it may have to read the training pairs
-            corpus = self.read(name)
-            key, file = self._key_and_file(name)
-            log.info("%s: %d pairs from %s", key, len(corpus), file)
-            digest = hashlib.sha256()
-            for part in (str(CACHE_VERSION), corpus.fingerprint, tokenizer.to_json()):
-                digest.update(part.encode())
-            path = self._cache_dir / "pairs" / digest.hexdigest()[:32]
-            self._splits[name] = EncodedPairs.cached(corpus, tokenizer, path)
-            del self._corpora[name]
-        return self._splits[name]
+    def key(self, name: str) -> str:
+        """The configuration key of a split, for messages."""
+        return self._splits.key(name)
 
-    def read(self, name: str) -> Corpus:
-        """The sentences of a split not yet encoded.
+    def given(self) -> dict[str, Source]:
+        """Where the pairs lie of the splits that were given, by the key of each; nothing is read.
 
         Raises:
-            UserError: the file is missing or faulty.
+            UserError: nothing is there.
+        """
+        return {self._splits.key(name): source for name, source in self._splits.given().items()}
+
+    def read(self, name: str) -> Corpus:
+        """The sentences of "train", "val" or a test part, read at the first use.
+
+        Raises:
+            UserError: there are none, or a line is no pair.
         """
         if name not in self._corpora:
-            key, file = self._key_and_file(name)
-            if not file:
-                raise UserError(f"`{key}` must be the path of a TSV, but is empty")
-            corpus = read_corpus(
-                Path(file),
-                key=key,
-                languages=self._languages,
-                source_lang=self.source_lang,
-                target_lang=self.target_lang,
-            )
+            key = self._splits.key(name)
+            corpus = self._corpus(self._splits.source(name, self._corpus), key)
+            if len(corpus.empty) and not (name == "train" and self._clean.empty):
+                drop = f", or drop such pairs: {self._key}clean.empty=true"
+                raise UserError(
+                    f"{key}: {self._empty_side(corpus)}; write the sentence or delete the line"
+                    + (drop if name == "train" else "")
+                )
             self._corpora[name] = corpus
             self.fingerprint[name] = corpus.fingerprint
         return self._corpora[name]
+
+    @cached_property
+    def cleaned(self) -> Cleaned:
+        """The training pairs that `clean` leaves, and what it dropped.
+
+        Raises:
+            UserError: it leaves none.
+        """
+        corpus, key = self.read("train"), self._splits.key("train")
+
+        def make(folder: Path) -> None:
+            found = clean(corpus, self._clean)
+            if not len(found.rows):
+                raise UserError(
+                    f"{self._key}clean: none of the {len(corpus):,} training pairs is left:"
+                    f" {_listed(found.counts)}; loosen a rule"
+                )
+            np.save(folder / "rows.npy", found.rows)
+            (folder / "counts.json").write_text(json.dumps(found.counts), encoding="utf-8")
+
+        languages = self.source_lang, self.target_lang
+        name = key_of(cleaning.VERSION, corpus.fingerprint, languages, self._clean)
+        path = entry(self._cache_dir / "cleaned", name, make, what=f"{key}: cleaning")
+        return Cleaned(
+            np.load(path / "rows.npy", mmap_mode="r"),
+            json.loads((path / "counts.json").read_text(encoding="utf-8")),
+        )
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary; learned at the first use from the training pairs that cleaning leaves."""
+        options = self._tokenizer
+        if isinstance(options, Tokenizer):
+            return options
+        corpus, rows, key = self.read("train"), self.cleaned.rows, self._splits.key("train")
+
+        def make(folder: Path) -> None:
+            made = Tokenizer.train(corpus, options, rows)
+            (folder / "tokenizer.json").write_text(made.to_json(), encoding="utf-8")
+
+        languages = self.source_lang, self.target_lang
+        name = key_of(
+            TOKENIZER_VERSION, options, cleaning.VERSION, corpus.fingerprint, languages, self._clean
+        )
+        path = entry(self._cache_dir / "tokenizers", name, make, what=f"{key}: vocabulary")
+        return Tokenizer.load(path / "tokenizer.json")
+
+    def split(self, name: str) -> EncodedPairs:
+        """The pairs of "train", "val" or a test part, read and encoded at the first use.
+
+        Those of "train" are the ones that cleaning and `max_length` leave.
+
+        Raises:
+            UserError: there are none, or a line is no pair.
+        """
+        if name in self._encoded:
+            return self._encoded[name]
+        tokenizer = self.tokenizer  # first: it may have to read the training pairs
+        corpus, key = self.read(name), self._splits.key(name)
+        cleaned = self.cleaned if name == "train" else None
+        pairs = EncodedPairs.cached(
+            corpus,
+            tokenizer,
+            self._cache_dir,
+            rows=None if cleaned is None else cleaned.rows,
+            rules=None if cleaned is None else asdict(self._clean),
+            max_length=None if cleaned is None else self._max_length,
+            what=f"{key}: encoding",
+        )
+        source = self._splits.source(name, self._corpus)
+        log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
+        if len(pairs) < len(corpus):
+            assert cleaned is not None
+            long = f"longer than data.max_length={self._max_length} pieces"
+            counts = {**cleaned.counts, long: pairs.too_long}
+            if not len(pairs):
+                raise UserError(
+                    f"`data.max_length`: no training pair has at most {self._max_length} pieces a"
+                    f" side; dropped: {_listed(counts)}"
+                )
+            log.warning(
+                "%s: %s pairs dropped (%s), %s kept",
+                key, f"{len(corpus) - len(pairs):,}", _listed(counts), f"{len(pairs):,}",
+            )  # fmt: skip
+        self._encoded[name] = pairs
+        return pairs
 
     def check_positions(self, name: str, max_positions: int) -> None:
         """Refuse a pair for which a model has too few positions.
@@ -182,58 +277,64 @@ class TranslationData(L.LightningDataModule):
         Raises:
             UserError: names the line.
         """
-        lengths = self.split(name).lengths.max(axis=1)
-        if name == "train":  # longer ones will be dropped
-            lengths[lengths > self._max_length + 1] = 0
+        pairs = self.split(name)
+        lengths = pairs.lengths.max(axis=1)
         too_long = (lengths > max_positions).nonzero()[0]
         if len(too_long):
-            index = too_long[0]
-            key, file = self._key_and_file(name)
+            index = int(too_long[0])
             remedy = "raise model.max_positions" if self._key else "train a model with more"
             raise UserError(
-                f"{key}: {file}:{index + 1}: a sentence has {lengths[index]} pieces, but the model"
-                f" only {max_positions} positions: shorten it or {remedy}"
+                f"{self._splits.key(name)}: {pairs.where(index)}: a sentence has {lengths[index]}"
+                f" pieces, but the model only {max_positions} positions: shorten it or {remedy}"
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
         pairs = self.split("train")
-        kept = (pairs.lengths.max(axis=1) <= self._max_length + 1).nonzero()[0]
-        if len(kept) < len(pairs):
-            log.warning(
-                "data.train: %d of %d pairs are longer than data.max_length=%d pieces: dropped",
-                len(pairs) - len(kept), len(pairs), self._max_length,
-            )  # fmt: skip
-        if not len(kept):
-            raise UserError(
-                f"`data.max_length`: no training pair has at most {self._max_length} pieces a side"
+        rank, world_size = self._rank_and_world()
+        trainer = self.trainer
+
+        def plan(epoch: int) -> EpochPlan:
+            return plan_epoch(
+                pairs.lengths,
+                tokens=self._batch.tokens,
+                seed=self._seed,
+                epoch=epoch,
+                world_size=world_size,
+                accumulation=trainer.accumulate_grad_batches if trainer else 1,
+                limit=trainer.limit_train_batches if trainer else 1.0,
             )
-        plan = TrainingPlan(
-            pairs.lengths, kept, self._batch.tokens, self._seed, *self._rank_and_world()
-        )
-        return self._loader(pairs, plan)
+
+        with self._planning("train"):
+            return self._loader(pairs, TrainingSampler(plan, rank))
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")
 
     def test_dataloader(self) -> list["DataLoader[Batch]"]:
-        return [self._eval_loader(name) for name in self._test_files]
+        return [self._eval_loader(name) for name in self.test_parts]
 
     def _eval_loader(self, name: str) -> "DataLoader[Batch]":
         pairs = self.split(name)
-        # A pair alone may be longer than the budget: it makes a batch of its own.
-        budget = max(self._batch.eval_tokens, int(pairs.lengths.max()))
         rank, world_size = self._rank_and_world()
-        plan = share(plan_in_order(pairs.lengths, budget), rank, world_size)
-        return self._loader(pairs, plan)
+        with self._planning(name):
+            plan = plan_in_order(pairs.lengths, self._batch.eval_tokens, world_size)
+        return self._loader(pairs, plan[rank::world_size])
+
+    @contextlib.contextmanager
+    def _planning(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:  # too few pairs for so many ranks
+            raise UserError(f"{self._splits.key(name)}: {error}") from error
 
     def _loader(
-        self, pairs: EncodedPairs, plan: "TrainingPlan | list[NDArray[np.int64]]"
+        self, pairs: EncodedPairs, sampler: TrainingSampler | list[Indices]
     ) -> "DataLoader[Batch]":
-        # batch_size=None: an item of the plan is a whole batch, and the dataset makes it at once.
+        # batch_size=None: the sampler names a whole batch, and the dataset makes it at once.
         return DataLoader(
             pairs,
             batch_size=None,
-            sampler=plan,
+            sampler=sampler,
             num_workers=self._num_workers,
             persistent_workers=self._num_workers > 0,
         )
@@ -243,48 +344,26 @@ class TranslationData(L.LightningDataModule):
             return 0, 1
         return self.trainer.global_rank, self.trainer.world_size
 
-    def _key_and_file(self, name: str) -> tuple[str, str]:
-        if name in self._files:
-            return f"{self._key}{name}", self._files[name]
-        part = "" if name == "test" else f".{name}"
-        return f"{self._key}test{part}", self._test_files[name]
+    def _corpus(self, source: Source, key: str) -> Corpus:
+        return Corpus.cached(
+            source,
+            self._cache_dir,
+            key=key,
+            source_lang=self.source_lang,
+            target_lang=self.target_lang,
+        )
 
-    def _train_tokenizer(self, options: TokenizerOptions) -> Tokenizer:
-        """Learn the vocabulary from the training pairs, or take what an earlier run learned."""
-        corpus = self.read("train")
-        digest = hashlib.sha256(f"{CACHE_VERSION} {options} {corpus.fingerprint}".encode())
-        path = self._cache_dir / "tokenizers" / f"{digest.hexdigest()[:32]}.json"
-        with contextlib.suppress(UserError):  # not there yet, or damaged
-            return Tokenizer.load(path)
-        tokenizer = Tokenizer.train([*corpus.sources, *corpus.targets], options)
-        make_directory(path.parent, key="paths.cache")
-        write_atomic(path, tokenizer.to_json(), key="paths.cache")
-        return Tokenizer.load(path)
+    def _empty_side(self, corpus: Corpus) -> str:
+        """Where the first empty side of a corpus is, and what stands there."""
+        row = int(corpus.empty[0])
+        (source,), (target,) = corpus.texts(row, row + 1)
+        sides = {self.source_lang: source, self.target_lang: target}
+        language = next(each for each in self._languages if not sides[each].strip())
+        line = "\t".join(sides[each] for each in self._languages)
+        shown = line if len(line) <= 60 else line[:57] + "..."
+        return f"{corpus.where(row)}: the {language} side is empty: {shown!r}"
 
 
-class TrainingPlan(Sampler[NDArray[np.int64]]):
-    """The batches of one rank, another plan each epoch; Lightning calls `set_epoch`."""
-
-    def __init__(
-        self,
-        lengths: NDArray[np.int64],
-        kept: NDArray[np.int64],
-        tokens: int,
-        seed: int,
-        rank: int,
-        world_size: int,
-    ) -> None:
-        self._lengths, self._kept = lengths, kept
-        self._tokens, self._seed = tokens, seed
-        self._rank, self._world_size = rank, world_size
-        self.set_epoch(0)
-
-    def set_epoch(self, epoch: int) -> None:
-        plan = plan_batches(self._lengths[self._kept], self._tokens, self._seed, epoch)
-        self._batches = share(plan, self._rank, self._world_size)
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return iter([self._kept[batch] for batch in self._batches])
-
-    def __len__(self) -> int:
-        return len(self._batches)
+def _listed(counts: dict[str, int]) -> str:
+    """`12 empty, 3 duplicates`, without what never happened."""
+    return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)

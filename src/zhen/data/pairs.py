@@ -3,37 +3,31 @@
 Shapes: B batch, S source length, T target length.
 """
 
-import logging
-import shutil
-import tempfile
-from collections.abc import Sequence
+import json
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
-from datasets import Dataset, Features, List, Value, disable_progress_bars, load_from_disk
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 
+from zhen.data.batching import Indices, PlannedBatch
+from zhen.data.cache import entry, key_of
 from zhen.data.corpus import Corpus
+from zhen.data.progress import counted
+from zhen.data.ragged import Ragged, pad_rows
 from zhen.data.tokenizer import Tokenizer
-from zhen.errors import one_line
-from zhen.files import make_directory
+from zhen.data.vocabulary import Vocabulary
 
-log = logging.getLogger(__name__)
-
-disable_progress_bars()  # they would flicker for every split, at every start
-
-FEATURES = Features(
-    {
-        "source_text": Value("string"),
-        "target_text": Value("string"),
-        "source": List(Value("int32")),
-        "target": List(Value("int32")),
-    }
-)
+# Part of every key; raise it when encoding or the form of the file changes.
+VERSION = 2
+PAIRS, ABOUT = "pairs.arrow", "about.json"
 
 
 @dataclass
@@ -42,7 +36,8 @@ class Batch:
 
     `target` is what the decoder reads (<s> a b c) and `labels` what it must say (a b c </s>), both
     (B, T); `source` is (B, S) and ends with </s>. `indices` are the pairs' numbers in their split;
-    `tokens` counts the labels that are no padding.
+    `tokens` counts the labels that are no padding, and `update_tokens` those of the whole update,
+    over all ranks and micro-batches. A batch that no plan made is an update of its own.
     """
 
     indices: list[int]
@@ -50,6 +45,7 @@ class Batch:
     target: Tensor
     labels: Tensor
     tokens: int
+    update_tokens: int
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device; Lightning calls this."""
@@ -58,102 +54,147 @@ class Batch:
 
 
 class EncodedPairs(TorchDataset[Batch]):
-    """One split, ready to train on: an item is the batch of a list of indices."""
+    """One split, ready to train on: an item is a whole batch, by the numbers of its pairs.
 
-    def __init__(self, table: Dataset, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._table = table
-        self._source = _Ragged(table, "source")
-        self._target = _Ragged(table, "target")
-        # Both sides carry one control piece: the source its end, the target its start or its end.
-        self.lengths = np.stack([self._source.lengths, self._target.lengths], axis=1) + 1
+    Args:
+        path: the entry of the cache; `EncodedPairs.cached` makes one.
+        corpus: what was encoded.
+        tokenizer: what it was encoded with.
+    """
+
+    def __init__(self, path: Path, corpus: Corpus, tokenizer: Tokenizer) -> None:
+        self._made_of = path, corpus, tokenizer
+        self._corpus, self._tokenizer = corpus, tokenizer
+        file = pa.memory_map(str(path / PAIRS)).read_buffer()
+        self._table = pa.ipc.open_file(file).read_all()
+        self._source = Ragged(file, self._table.column("source"))
+        self._target = Ragged(file, self._table.column("target"))
+        about = json.loads((path / ABOUT).read_text(encoding="utf-8"))
+        self.too_long: int = about["too_long"]  # pairs left out, since they are beyond `max_length`
+        # (N, 2). Both sides carry one control piece: the source its end, the target its start or
+        # its end. All that is held in memory for each pair.
+        self.lengths = np.stack([self._source.lengths, self._target.lengths], axis=1)
+        self.lengths += 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EncodedPairs, self._made_of  # another process maps the file by itself
 
     @classmethod
-    def cached(cls, corpus: Corpus, tokenizer: Tokenizer, path: Path) -> "EncodedPairs":
-        """The pairs of `corpus`, encoded once and kept at `path`, a directory.
+    def cached(
+        cls,
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        cache_dir: Path,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        rules: Any = None,
+        max_length: int | None = None,
+        what: str = "encoding",
+    ) -> "EncodedPairs":
+        """The pairs of `corpus`, encoded once and kept.
 
-        The directory appears complete or not at all: it is written aside, then renamed. One that
-        was damaged later is made anew.
+        Args:
+            cache_dir: the cache.
+            rows: the pairs to take, ascending; None: all.
+            rules: what chose the rows.
+            max_length: pieces a side; longer pairs are left out. None: no limit.
+            what: the step, for messages.
+
+        Raises:
+            UserError: the cache cannot be written.
         """
-        if path.exists():
-            try:
-                return cls(load_from_disk(str(path)), tokenizer)
-            except (OSError, ValueError, KeyError) as error:
-                log.warning("%s is damaged (%s): made anew", path, one_line(error))
-                shutil.rmtree(path, ignore_errors=True)
-        make_directory(path.parent, key="paths.cache")
-        aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        try:
-            encode(corpus, tokenizer).save_to_disk(aside)
-            aside.rename(path)
-        except OSError:
-            shutil.rmtree(aside, ignore_errors=True)
-            if not path.exists():  # another process may have been first, with the same content
-                raise
-        return cls(load_from_disk(str(path)), tokenizer)
+        chosen = (
+            None if rows is None else sha256(np.ascontiguousarray(rows, "<i8").data).hexdigest()
+        )
+        key = key_of(VERSION, corpus.fingerprint, tokenizer.to_json(), max_length, rules, chosen)
+
+        def make(folder: Path) -> None:
+            _write(folder, corpus, tokenizer, rows, max_length, what)
+
+        return cls(entry(cache_dir / "pairs", key, make, what=what), corpus, tokenizer)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
+    def __getitem__(self, wanted: PlannedBatch | Indices) -> Batch:
+        if isinstance(wanted, PlannedBatch):
+            return replace(self[wanted.indices], update_tokens=wanted.update_tokens)
+        indices = np.asarray(wanted, dtype=np.int64)
         tokenizer = self._tokenizer
-        bos, eos = [tokenizer.bos_id], [tokenizer.eos_id]
-        sources = [self._source[i] for i in indices]
-        targets = [self._target[i] for i in indices]
+        source, target = self._source.rows(indices), self._target.rows(indices)
+        tokens = len(target.values) + len(indices)
         return Batch(
-            indices=[int(i) for i in indices],
-            source=pad([np.concatenate([ids, eos]) for ids in sources], tokenizer.pad_id),
-            target=pad([np.concatenate([bos, ids]) for ids in targets], tokenizer.pad_id),
-            labels=pad([np.concatenate([ids, eos]) for ids in targets], tokenizer.pad_id),
-            tokens=sum(len(ids) + 1 for ids in targets),
+            indices=indices.tolist(),
+            source=pad_rows(source, tokenizer.pad_id, last=tokenizer.eos_id),
+            target=pad_rows(target, tokenizer.pad_id, first=tokenizer.bos_id),
+            labels=pad_rows(target, tokenizer.pad_id, last=tokenizer.eos_id),
+            tokens=tokens,
+            update_tokens=tokens,
         )
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Where each pair stands in its corpus."""
+        return self._table.column("row").to_numpy()
 
     @property
     def sources(self) -> list[str]:
         """The raw source sentences, in file order."""
-        return list(self._table["source_text"])
+        return [text for _, sources, _ in self._corpus.chunks(self.rows) for text in sources]
 
     @property
     def targets(self) -> list[str]:
         """The raw target sentences, in file order: the references."""
-        return list(self._table["target_text"])
+        return [text for _, _, targets in self._corpus.chunks(self.rows) for text in targets]
+
+    def where(self, i: int) -> str:
+        """`file:line` of a pair."""
+        return self._corpus.where(int(self._table.column("row")[i].as_py()))
 
 
-def encode(corpus: Corpus, tokenizer: Tokenizer) -> Dataset:
-    """The pairs as a table of raw text and of piece ids, without control pieces.
+def _write(
+    folder: Path,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    rows: NDArray[np.int64] | None,
+    max_length: int | None,
+    what: str,
+) -> None:
+    """Encode chunk by chunk: piece ids without control pieces, and the row of each pair.
 
     Space around a sentence is not encoded: `Translator.translate` takes it off as well.
     """
-    return Dataset.from_dict(
-        {
-            "source_text": corpus.sources,
-            "target_text": corpus.targets,
-            "source": tokenizer.encode([text.strip() for text in corpus.sources]),
-            "target": tokenizer.encode([text.strip() for text in corpus.targets]),
-        },
-        features=FEATURES,
-    )
+    # Two bytes an id are enough for every common vocabulary: half the file, half the reading.
+    largest = max(len(tokenizer.source), len(tokenizer.target))
+    ids = pa.uint16() if largest <= 1 << 16 else pa.int32()
+    lists = pa.list_(ids)
+    schema = pa.schema({"row": pa.int64(), "source": lists, "target": lists})
+    total = len(corpus) if rows is None else len(rows)
+    kept = 0
+    with (
+        pa.OSFile(str(folder / PAIRS), "wb") as sink,
+        pa.ipc.new_file(sink, schema) as writer,
+    ):
+        for numbers, *texts in counted(
+            corpus.chunks(rows), what, total, size=lambda chunk: len(chunk[0])
+        ):
+            vocabularies = tokenizer.source, tokenizer.target
+            sides = [
+                _encoded(each, side, ids) for each, side in zip(vocabularies, texts, strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays([pa.array(numbers), *sides], schema=schema)
+            if max_length is not None:
+                longest = np.maximum(*(np.diff(side.offsets.to_numpy()) for side in sides))
+                batch = batch.filter(pa.array(longest <= max_length))
+            kept += batch.num_rows
+            writer.write_batch(batch)
+    about = {"too_long": total - kept}
+    (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
 
-def pad(rows: Sequence[NDArray[np.int64] | Sequence[int]], pad_id: int) -> Tensor:
-    """Sequences of ids as one tensor (B, longest), filled up at the end with `pad_id`."""
-    padded = np.full((len(rows), max(len(row) for row in rows)), pad_id, dtype=np.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
-    return torch.from_numpy(padded)
-
-
-class _Ragged:
-    """A column of lists, read where it lies in the mapped file; only the lengths are copied."""
-
-    def __init__(self, table: Dataset, name: str) -> None:
-        chunks = table.data.column(name).chunks
-        self._first = np.cumsum([0, *(len(chunk) for chunk in chunks)])  # row of each chunk
-        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
-        self._values = [chunk.values.to_numpy() for chunk in chunks]
-        self.lengths = np.concatenate([np.diff(each) for each in self._offsets]).astype(np.int64)
-
-    def __getitem__(self, i: int) -> NDArray[np.int32]:
-        chunk = np.searchsorted(self._first, i, side="right") - 1
-        start, end = self._offsets[chunk][i - self._first[chunk] :][:2]
-        return self._values[chunk][start:end]
+def _encoded(vocabulary: Vocabulary, texts: list[str], ids: pa.DataType) -> pa.ListArray:
+    encoded = vocabulary.encode([text.strip() for text in texts])
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(each) for each in encoded], out=offsets[1:])
+    values = np.fromiter(chain.from_iterable(encoded), ids.to_pandas_dtype(), offsets[-1])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

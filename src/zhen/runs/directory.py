@@ -100,37 +100,52 @@ class RunDirectory:
         """
         file = logging.FileHandler(self.log, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        handlers: dict[str, list[logging.Handler]] = {name: [file] for name in _LOGGERS}
-        if is_main():
-            console = _Stderr()
-            console.setFormatter(logging.Formatter("%(message)s"))
-            handlers[""].append(console)
-        ours, level = logging.getLogger("zhen"), logging.getLogger("zhen").level
-        for name, each in handlers.items():
-            for handler in each:
-                logging.getLogger(name).addHandler(handler)
-        ours.setLevel(logging.INFO)
-        try:
+        ours = logging.getLogger("zhen")
+        with console(), _handled(file, _LOGGERS):
+            try:
+                yield
+            except BaseException as error:
+                message = f"{type(error).__name__}: {error}"
+                record = ours.makeRecord(
+                    ours.name,
+                    logging.ERROR,
+                    __file__,
+                    0,
+                    message,
+                    (),
+                    (type(error), error, error.__traceback__)
+                    if isinstance(error, Exception)
+                    else None,
+                )
+                file.emit(record)  # to the file alone: the command reports it on the terminal
+                raise
+            finally:
+                file.close()
+
+
+@contextlib.contextmanager
+def console() -> Iterator[None]:
+    """Inside, what zhen has to say goes to stderr, on rank 0."""
+    ours, level = logging.getLogger("zhen"), logging.getLogger("zhen").level
+    handler = _Stderr()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    ours.setLevel(logging.INFO)
+    try:
+        with _handled(handler, ("",) if is_main() else ()):
             yield
-        except BaseException as error:
-            message = f"{type(error).__name__}: {error}"
-            record = ours.makeRecord(
-                ours.name,
-                logging.ERROR,
-                __file__,
-                0,
-                message,
-                (),
-                (type(error), error, error.__traceback__) if isinstance(error, Exception) else None,
-            )
-            file.emit(record)  # to the file alone: the command reports it on the terminal
-            raise
-        finally:
-            ours.setLevel(level)
-            for name, each in handlers.items():
-                for handler in each:
-                    logging.getLogger(name).removeHandler(handler)
-            file.close()
+    finally:
+        ours.setLevel(level)
+
+
+@contextlib.contextmanager
+def _handled(handler: logging.Handler, loggers: Sequence[str]) -> Iterator[None]:
+    for name in loggers:
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    finally:
+        for name in loggers:
+            logging.getLogger(name).removeHandler(handler)
 
 
 class _Stderr(logging.StreamHandler):

@@ -1,0 +1,85 @@
+"""Counts on the way: a bar on a terminal, a line now and then in a log."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+PATIENCE = 2.0  # seconds before anything is shown
+INTERVAL = 10.0  # seconds between two lines of a log
+
+
+def counted(
+    items: Iterable[Item],
+    what: str,
+    total: int | None = None,
+    *,
+    size: Callable[[Item], int] | None = None,
+) -> Iterator[Item]:
+    """`items`, and a word on how far they are, if they take more than two seconds.
+
+    Args:
+        items: passed on one by one.
+        what: the step, such as "data.train: reading".
+        total: what the sizes add up to, where that is known.
+        size: how much an item counts for; None: 1.
+    """
+    show: _Bar | _Lines | None = None
+    done, started = 0, time.monotonic()
+    try:
+        for item in items:
+            yield item
+            done += 1 if size is None else size(item)
+            if show is None and time.monotonic() - started > PATIENCE:
+                show = _Bar(what, total) if sys.stderr.isatty() else _Lines(what, total)
+            if show is not None:
+                show.update(done, time.monotonic() - started)
+    finally:
+        if show is not None:
+            show.close(done, time.monotonic() - started)
+
+
+class _Bar:
+    def __init__(self, what: str, total: int | None) -> None:
+        from rich import progress  # here: a short step does without it
+        from rich.console import Console
+
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task(what, total=total)
+        self._bar.start()
+
+    def update(self, done: int, seconds: float) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def close(self, done: int, seconds: float) -> None:
+        self._bar.stop()
+
+
+class _Lines:
+    def __init__(self, what: str, total: int | None) -> None:
+        self._what, self._of = what, f" of {total:,}" if total is not None else ""
+        self._next = 0.0
+
+    def update(self, done: int, seconds: float) -> None:
+        if seconds >= self._next:
+            log.info("%s: %s%s", self._what, f"{done:,}", self._of)
+            self._next = seconds + INTERVAL
+
+    def close(self, done: int, seconds: float) -> None:
+        log.info("%s: %s in %.0f s", self._what, f"{done:,}", seconds)
+
+
+def rows_of(value: Any) -> int:
+    """The number of rows, for tables and batches: a `size` for `counted`."""
+    return int(value.num_rows)
