@@ -69,11 +69,12 @@ def data_check(cfg: DictConfig) -> None:
         report.lengths(surveys),
         report.characters(surveys),
         report.sample(surveys[0]),
-        report.verdict(reasons),
     ]
-    title = f"Data check: {surveys[0].source.name}"
-    write_atomic(folder / "report.html", report_page(title, sections), key="output")
-    print(report_text(sections))
+    # What matters comes where the eye is: first on a page, last on a terminal.
+    verdict, title = report.verdict(reasons), f"Data check: {surveys[0].source.name}"
+    page = report_page(title, [verdict, *sections])
+    write_atomic(folder / "report.html", page, key="output")
+    print(report_text([*sections, verdict]))
     print()
     for path in (folder / name for name in ("report.html", "findings.tsv", "dropped.tsv")):
         if path.exists():

@@ -98,7 +98,8 @@ def findings(surveys: Sequence[Survey], listing: Listing) -> Section:
                 rows.append(["", "", "", f"... and {count - len(first):,} more"])
     if not rows:
         return Section("Found", ["Nothing odd."])
-    return Section("Found", [Table(["split", "kind", "count", "first"], "<<><", rows)])
+    note = "docs/data.md says what each kind is, and what to do about it."
+    return Section("Found", [note, Table(["split", "kind", "count", "first"], "<<><", rows)])
 
 
 def cleaning(read: int, counts: Mapping[str, int], too_long: int | None, kept: int) -> Section:
