@@ -231,8 +231,15 @@ BAD = [
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
-    ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
-    ("data.test=empty.tsv", "data.test: empty.tsv has no pairs; write one pair a line, separated"),
+    (
+        "data.batch.tokens=9",
+        "`data`: `batch.tokens` must be at least 258, two sides of `max_length`",
+    ),
+    ("data.test=empty.tsv", "data.test: empty.tsv has no pairs"),
+    (
+        "data.train=half.tsv",
+        "data.train: half.tsv:1: the en side is empty: '茶\\t'; write the sentence or delete the",
+    ),
     ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
     ("data.test={val: empty.tsv}", "`data`: a part of `test` must be named with letters, digits,"),
     ("tokenizer.vocab_size=9", "`tokenizer`: `vocab_size` must be at least 260, but is 9"),
@@ -266,6 +273,7 @@ def test_train_refuses_in_one_line_and_leaves_no_run(
 ) -> None:
     place = Place(tmp_path, tsv)
     (tmp_path / "empty.tsv").touch()
+    (tmp_path / "half.tsv").write_text("茶\t\n", encoding="utf-8")
     (tmp_path / "faulty.tsv").write_text("茶\ttea\nno tab\n", encoding="utf-8")
     line = refused(here(place, "train", *place.data, "name=tiny", argument))
     assert line.startswith(message)
@@ -333,6 +341,37 @@ def test_evaluate_gives_the_scores_of_the_training(
         name = f"test.{ending}"
         assert (tmp_path / name).read_bytes() == (run_dir / name).read_bytes()
     assert f"{theirs['bleu']:.1f}" in done.stdout.decode()
+
+
+def test_evaluate_takes_a_test_set_from_train_as_the_training_did(
+    tmp_path: Path, tsv: dict[str, Path]
+) -> None:
+    place = Place(tmp_path, tsv)
+    held_out = ["data.val=null", "data.val_size=10", "data.test=null", "data.test_size=0.1"]
+    done = place.train(*held_out, ZHEN_RUN_ID="one")
+    assert done.returncode == 0, done.stderr.decode()
+    assert f"data.test: 10 pairs from {tsv['train']} (test)" in done.stderr.decode()
+    run = place.runs / "tiny" / "one"
+    best, output = f"ckpt={run / 'checkpoints' / 'best.ckpt'}", tmp_path / "again"
+    shutil.rmtree(tmp_path / "cache")
+    done = place.run("evaluate", best, "decode=greedy", f"output={output}")
+    assert done.returncode == 0, done.stderr.decode()
+    for ending in ("src", "hyp", "ref"):
+        assert (output / f"test.{ending}").read_bytes() == (run / f"test.{ending}").read_bytes()
+    assert (output / "test.src").read_text(encoding="utf-8").count("\n") == 10
+
+
+def test_evaluate_calls_no_stranger(place: Place, run_dir: Path, tmp_path: Path, here: Any) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    config = copy / "config.yaml"
+    content = config.read_text(encoding="utf-8").replace("zhen.data.Files", "os.system")
+    config.write_text(content, encoding="utf-8")
+    line = refused(here(place, "evaluate", f"ckpt={copy / 'checkpoints' / 'best.ckpt'}"))
+    assert line == (
+        f"{config}: `data.reader._target_` is 'os.system', which is not part of zhen: give the test"
+        " data, test=PATH, and its reader"
+    )
 
 
 @pytest.mark.parametrize("command", ["evaluate", "translate"])

@@ -139,24 +139,24 @@ def prepare(
 
 
 def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """Split, language, sentences, pieces in them and single bytes among these, for both sides.
+    """For each side: split, language, sentences, pieces in them, and those of these that stand for
+    characters which the vocabulary lacks.
 
     Of a large split, some of its pairs, evenly spread.
     """
     import numpy as np
 
-    from zhen.data.tokenizer import BYTES, CONTROLS
-
+    tokenizer = data.tokenizer
     pairs = data.split(name)
     some = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), ENOUGH)).astype(int))
     found = np.zeros((2, 2), int)
     for chunk in np.array_split(some, len(some) // 100 + 1):
         batch = pairs[chunk]
-        for side, ids in enumerate((batch.source, batch.labels)):
-            found[side] += (
-                int((ids >= len(CONTROLS)).sum()),
-                int(((ids >= len(CONTROLS)) & (ids < len(CONTROLS) + len(BYTES))).sum()),
-            )
+        sides = (tokenizer.source, batch.source), (tokenizer.target, batch.labels)
+        for side, (vocabulary, ids) in enumerate(sides):
+            rare = vocabulary.fallbacks
+            text = ids >= rare.start  # no control piece
+            found[side] += int(text.sum()), int((text & (ids < rare.stop)).sum())
     languages = data.source_lang, data.target_lang
     return [
         (data.key(name), language, len(some), *counts)

@@ -1,20 +1,22 @@
 """The cache: what is kept, what is believed, and what remains after the worst moments."""
 
 import json
+import multiprocessing
 import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from zhen.data import cache
 from zhen.data.cache import SEAL, entry, fault, key_of
 from zhen.errors import UserError
 
@@ -68,10 +70,14 @@ def test_a_key_follows_from_every_part(tmp_path: Path) -> None:
 
 
 def test_a_key_is_the_same_in_every_process() -> None:
-    program = "from zhen.data.cache import key_of; print(key_of('茶', {'b': 1, 'a': [2.5]}))"
+    # By its path: importing the whole package would take seconds.
+    program = (
+        "import runpy, sys; key_of = runpy.run_path(sys.argv[1])['key_of'];"
+        "print(key_of('茶', {'b': 1, 'a': [2.5]}))"
+    )
     found = {
         subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program, cache.__file__],
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
             check=True, capture_output=True, text=True,
         ).stdout.strip()
@@ -201,78 +207,58 @@ def test_a_whole_entry_is_read_where_nothing_can_be_written(
 
 # --- several processes
 
-PROGRAM = """
-import sys, time
-from pathlib import Path
-from zhen.data.cache import entry
+FORK = multiprocessing.get_context("fork")  # spares the other processes the imports
 
-kind, key, log, pace = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])
-
-def make(folder):
-    with log.open("a") as file:
-        file.write("made\\n")
-    for name in "abcdef":
-        with (folder / name).open("wb") as file:
-            for part in range(10):
-                file.write(bytes(1000))
-                file.flush()
-                time.sleep(pace)
-
-print("ready", flush=True)
-sys.stdin.readline()
-path = entry(kind, key, make, what="test")
-assert all((path / name).stat().st_size == 10_000 for name in "abcdef")
-print("done", flush=True)
-"""
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
 
-def start(kind: Path, key: str, log: Path, pace: float) -> "subprocess.Popen[str]":
-    """A process that waits for a line, then wants an entry that takes 60 x `pace` seconds."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(kind), key, str(log), str(pace)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+def work(kind: Path, key: str, log: Path, pace: float) -> None:
+    """Wants an entry that takes 60 x `pace` seconds to make."""
+
+    def make(folder: Path) -> None:
+        with log.open("a") as file:
+            file.write("made\n")
+        for name in "abcdef":
+            with (folder / name).open("wb") as file:
+                for _ in range(10):
+                    file.write(bytes(1000))
+                    file.flush()
+                    time.sleep(pace)
+
+    path = entry(kind, key, make, what="test")
+    assert all((path / name).stat().st_size == 10_000 for name in "abcdef")
+
+
+def start(*arguments: Any) -> "multiprocessing.process.BaseProcess":
+    process = FORK.Process(target=work, args=arguments)
+    process.start()
     return process
-
-
-def go(process: "subprocess.Popen[str]") -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
 
 
 def test_several_processes_at_once_do_the_work_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     processes = [start(tmp_path / "kind", "key", log, 0.01) for _ in range(3)]
     for process in processes:
-        go(process)
-    for process in processes:
-        out, _ = process.communicate(timeout=60)
-        assert (out, process.returncode) == ("done\n", 0)
+        process.join(60)
+        assert process.exitcode == 0
     assert log.read_text() == "made\n"
     assert visible(tmp_path / "kind") == ["key"]
 
 
-@pytest.mark.slow
 def test_a_process_killed_at_any_moment_leaves_nothing_that_is_believed(tmp_path: Path) -> None:
-    kind, log, seen = tmp_path / "kind", tmp_path / "log", 0
-    moments = random.Random(4)
-    for _ in range(10):
-        process = start(kind, "key", log, 0.002)
-        go(process)
-        time.sleep(moments.uniform(0, 0.14))
-        process.send_signal(signal.SIGKILL)
-        process.wait(60)
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            stream.close()
+    kind, log = tmp_path / "kind", tmp_path / "log"
+    moments, left, whole = random.Random(4), 0, 0
+    while left < 5 or whole < 1:
+        process = start(kind, "key", log, 0.001)
+        time.sleep(moments.uniform(0, 0.12))
+        process.kill()
+        process.join(60)
         found = visible(kind) if kind.exists() else []
-        seen += any(name.startswith(".") for name in found)
+        left += any(name.startswith(".") for name in found)
         if "key" in found:  # whole, or not there
+            whole += 1
             assert fault(kind / "key") is None
             shutil.rmtree(kind / "key")
-    assert seen >= 3  # the moments were good ones
     # The next one that is made, whichever it is, takes the rest away.
     entry(kind, "other", Maker(), what="test")
     assert visible(kind) == ["other"]
@@ -280,14 +266,12 @@ def test_a_process_killed_at_any_moment_leaves_nothing_that_is_believed(tmp_path
 
 def test_what_a_living_process_writes_is_left_alone(tmp_path: Path) -> None:
     process = start(tmp_path, "slow", tmp_path / "log", 0.02)
-    go(process)
     while not any(name.startswith(".slow.") for name in visible(tmp_path)):
         time.sleep(0.01)
     entry(tmp_path, "key", Maker(), what="test")
     assert any(name.startswith(".slow.") for name in visible(tmp_path))
-    out, _ = process.communicate(timeout=60)
-    assert out == "done\n"
-    assert visible(tmp_path) == ["key", "log", "slow"]
+    process.join(60)
+    assert process.exitcode == 0 and visible(tmp_path) == ["key", "log", "slow"]
 
 
 def test_the_seal_is_written_last(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Validation and test taken from train: nothing leaks, and nothing but the sentences decides."""
 
 import logging
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.data.given import Given, read
 
-from zhen.data.holdout import Holdout, components, deal
+from zhen.data.holdout import Holdout, components, deal, groups
 from zhen.errors import UserError
 
 Pairs = list[tuple[str, str]]
@@ -183,6 +184,18 @@ def test_components(edges: list[tuple[int, int]]) -> None:
             label[one] = label[other] = min(label[one], label[other])
     one, other = np.array(edges, np.int64).reshape(-1, 2).T
     assert components(one, other, 20).tolist() == label
+
+
+def test_memory_is_a_few_numbers_a_pair(tmp_path: Path) -> None:
+    whole = read(Given(unrelated(100_000), size=1000), tmp_path)
+    rows = np.arange(len(whole))
+    tracemalloc.start()
+    try:
+        groups(whole, rows)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / len(whole) < 100  # of which 20 are a chunk's text
 
 
 def test_a_long_chain_is_one_component() -> None:

@@ -25,8 +25,12 @@ def prepare(make_data: Maker, tsv: dict[str, Path], tmp_path: Path) -> Callable[
     """Prepares every split in a cache."""
     many = tmp_path / "many.tsv"
     lines = tsv["train"].read_text(encoding="utf-8").splitlines()
-    content = (f"{line.replace(chr(9), f'{i}{chr(9)}')} {i}\n" for i in range(40) for line in lines)
-    many.write_text("".join(content), encoding="utf-8")
+    numbered = (
+        f"{i}{source}\t{target} {i}\n"
+        for i in range(100)
+        for source, target in (line.split("\t") for line in lines)
+    )
+    many.write_text("".join(numbered), encoding="utf-8")
 
     def run(cache: Path) -> None:
         data: TranslationData = make_data(
@@ -65,12 +69,13 @@ def forked(work: Callable[[], None]) -> int:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_killed_at_any_moment(prepare: Callable[[Path], None], tmp_path: Path) -> None:
     wanted, cache = tmp_path / "wanted", tmp_path / "cache"
+    prepare(tmp_path / "warm")  # imports
     started = time.monotonic()
     prepare(wanted)
     whole = time.monotonic() - started
     assert {path.parent.name for path in entries(wanted)} == KINDS
     moments, killed, aside = random.Random(0), 0, 0
-    for _ in range(12):
+    while killed < 10 or aside < 1:
         pid = forked(lambda: prepare(cache))
         time.sleep(moments.uniform(0, whole))
         os.kill(pid, signal.SIGKILL)
@@ -83,7 +88,6 @@ def test_killed_at_any_moment(prepare: Callable[[Path], None], tmp_path: Path) -
         if content(cache).keys() >= content(wanted).keys():  # all is there: begin again
             for path in sorted(cache.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()
-    assert killed >= 5 and aside >= 1  # the moments were good ones
     prepare(cache)
     assert content(cache) == content(wanted)
 
@@ -121,40 +125,33 @@ def test_on_a_full_disk(prepare: Callable[[Path], None], tmp_path: Path, share: 
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from zhen.data import BatchOptions, Files, TokenizerOptions, TranslationData, Tokenizer
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+from zhen.data import BatchOptions, Tokenizer, TranslationData
 
 path, cache, tokenizer = sys.argv[1:]
 data = TranslationData(
-    train=path, test=path, val=None, val_size=1000, languages=["zh", "en"], source_lang="zh",
+    train=path, val=path, test=path, languages=["zh", "en"], source_lang="zh",
     batch=BatchOptions(), cache_dir=cache, tokenizer=Tokenizer.load(Path(tokenizer)),
 )
-before = peak()
-for name in ("train", "val", "test"):
-    data.split(name)
-print(peak() - before)
+data.split("train")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_text(
-    make_data: Maker, tmp_path: Path, tsv: dict[str, Path]
-) -> None:
-    tokenizer = tmp_path / "tokenizer.json"
+def test_memory_grows_by_a_few_bytes_a_pair(make_data: Maker, tmp_path: Path) -> None:
+    """The whole of a pair, its text and its pieces, would be some 400 bytes."""
+    tokenizer, peaks, counts = tmp_path / "tokenizer.json", [], (40_000, 200_000)
     tokenizer.write_text(make_data().tokenizer.to_json(), encoding="utf-8")
-    grown = []
-    for count in (20_000, 200_000):
+    for count in counts:
         path = tmp_path / f"{count}.tsv"
         with path.open("w", encoding="utf-8") as file:
             for i in range(count):
-                file.write(f"{f'第{i}本书，' * 8}\t{f'book number {i}, ' * 8}\n")
+                file.write(
+                    f"我喜欢黑猫，他看见花。第{i}本书！\tI like black cats, he sees {i} flowers.\n"
+                )
         done = subprocess.run(
             [sys.executable, "-c", MEMORY, str(path), str(tmp_path / str(count)), str(tokenizer)],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        grown.append(float(done.stdout))
-    size = (tmp_path / "200000.tsv").stat().st_size / 2**20
-    assert size > 40
-    print(grown, size)
+        peaks.append(int(done.stdout))
+    assert peaks[1] - peaks[0] < 60 * (counts[1] - counts[0])

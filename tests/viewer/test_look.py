@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.toy_tokenizer import learn
 from tests.viewer.toy import (
     BUTTERFLY,
     DECODER_LAYERS,
@@ -12,7 +13,6 @@ from tests.viewer.toy import (
     make,
 )
 
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
@@ -22,7 +22,7 @@ TRANSLATOR = make()
 
 
 def ids(text: str) -> list[int]:
-    return TOKENIZER.encode([text])[0]
+    return TOKENIZER.source.encode([text])[0]
 
 
 def test_the_maps_are_what_the_model_looked_at() -> None:
@@ -41,9 +41,9 @@ def test_the_maps_are_what_the_model_looked_at() -> None:
 def test_each_row_and_column_has_its_piece() -> None:
     source, target = ids("你很漂亮"), ids("you are beautiful")
     encoder, decoder, cross = look(TRANSLATOR, source, target)
-    sources = [*labels(TOKENIZER, source), "</s>"]
+    sources = [*labels(TOKENIZER.source, source), "</s>"]
     assert "".join(sources) == "你很漂亮</s>" and len(sources) > 2
-    read = ["<s>", *labels(TOKENIZER, target)]
+    read = ["<s>", *labels(TOKENIZER.target, target)]
     assert "".join(read) == "<s>you␣are␣beautiful"
     assert (encoder.queries, encoder.keys, encoder.following) == (sources, sources, None)
     assert (decoder.queries, decoder.keys) == (read, read)
@@ -65,9 +65,9 @@ def test_a_layer_a_head_and_their_means() -> None:
 def test_labels_show_what_prints_nothing() -> None:
     text = " a\t你\u200b\u3000\u2028"
     # What the vocabulary lacks is bytes, and a byte's name is visible already.
-    assert "".join(labels(TOKENIZER, ids(text))).startswith("␣a<0x09>你<0xE2>")
-    assert "<0xF0>" in labels(TOKENIZER, ids("🦋"))
-    knows = Tokenizer.train(["你\u3000好"] * 3, TokenizerOptions(vocab_size=300))
+    assert "".join(labels(TOKENIZER.source, ids(text))).startswith("␣a<0x09>你<0xE2>")
+    assert "<0xF0>" in labels(TOKENIZER.source, ids("🦋"))
+    knows = learn(["你\u3000好"] * 3, vocab_size=300).source
     assert "".join(labels(knows, knows.encode(["你\u3000好"])[0])) == "你U+3000好"
 
 
@@ -88,14 +88,14 @@ def test_an_empty_translation_has_the_row_of_the_start() -> None:
 def test_the_translation_is_that_of_the_translator(beams: int) -> None:
     options = DecodeOptions(num_beams=beams, max_new_tokens=8)
     found = best_translation(TRANSLATOR, ids(BUTTERFLY), options)
-    assert TOKENIZER.decode([found]) == TRANSLATOR.translate([BUTTERFLY], options)
+    assert TOKENIZER.target.decode([found]) == TRANSLATOR.translate([BUTTERFLY], options)
 
 
 def test_the_longest_sentence_still_fits() -> None:
     text = "$" * 2 * POSITIONS
     while len(ids(text)) > POSITIONS - 1:
         text = text[:-1]
-    found = read_sentence(TRANSLATOR, f"  {text}\n", key="text")
+    found = read_sentence(TRANSLATOR, f"  {text}\n", key="text", side="source")
     assert len(found) == POSITIONS - 1
     look(TRANSLATOR, found, found)
 
@@ -111,5 +111,5 @@ def test_the_longest_sentence_still_fits() -> None:
 )
 def test_what_is_no_sentence(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        read_sentence(TRANSLATOR, text, key="text")
+        read_sentence(TRANSLATOR, text, key="text", side="source")
     assert str(refused.value).startswith(message)

@@ -9,7 +9,6 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -25,15 +24,14 @@ from zhen.errors import UserError
 log = logging.getLogger(__name__)
 
 # Part of every key; raise it when the form of the file or the meaning of a column changes.
-VERSION = 1
-PAIRS, ABOUT = "pairs.arrow", "about.json"
+VERSION = 2
+PAIRS, EMPTY, ABOUT = "pairs.arrow", "empty.npy", "about.json"
 SCHEMA = pa.schema(
     {
         "source": pa.large_string(),
         "target": pa.large_string(),
         "file": pa.int32(),  # its number in about.json
         "line": pa.int64(),
-        "empty": pa.bool_(),  # a side is nothing but space
     }
 )
 
@@ -48,6 +46,8 @@ class Corpus:
     def __init__(self, path: Path) -> None:
         about = json.loads((path / ABOUT).read_text(encoding="utf-8"))
         self._path = path / PAIRS
+        # Rows of pairs with a side that is empty or nothing but space.
+        self.empty: NDArray[np.int64] = np.load(path / EMPTY)
         self._files: list[str] = about["files"]
         self._first = np.cumsum([0, *about["rows"]])  # pair that each record batch begins with
         self._latest: tuple[tuple[int, int], pa.Table] | None = None
@@ -72,13 +72,14 @@ class Corpus:
             UserError: a line is no pair (names file and line), there are none, or the cache cannot
                 be written.
         """
-        name = key_of(VERSION, source.fingerprint(), source.name, source_lang, target_lang)
+        fingerprint = source.fingerprint()
+        name = key_of(VERSION, fingerprint, source.name, source_lang, target_lang)
         about = {"source_lang": source_lang, "target_lang": target_lang}
         return cls(
             entry(
                 cache_dir / "corpora",
                 name,
-                lambda folder: _write(folder, source, key, about),
+                lambda folder: _write(folder, source, fingerprint, key, about),
                 what=f"{key}: reading",
             )
         )
@@ -134,13 +135,6 @@ class Corpus:
         (found,) = self._rows(row, row + 1).select(["file", "line"]).to_pylist()
         return f"{self._files[found['file']]}:{found['line']}"
 
-    @cached_property
-    def empty(self) -> NDArray[np.int64]:
-        """The rows of pairs with a side that is empty or nothing but space."""
-        with pa.memory_map(str(self._path)) as mapped:
-            flags = pa.ipc.open_file(mapped).read_all().column("empty")
-            return np.flatnonzero(flags.to_numpy())
-
     def _rows(self, start: int, stop: int) -> pa.Table:
         if not 0 <= start <= stop <= len(self):
             raise IndexError(f"rows {start} to {stop} of {len(self)}")
@@ -158,11 +152,12 @@ def _span(rows: NDArray[np.int64]) -> tuple[int, int]:
     return (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
 
 
-def _write(folder: Path, source: Source, key: str, about: dict[str, str]) -> None:
+def _write(folder: Path, source: Source, fingerprint: str, key: str, about: dict[str, str]) -> None:
     """Read `source` from its beginning to its end, or to its first line that is no pair."""
     digest = hashlib.sha256()
     files: dict[str, int] = {}
     rows: list[int] = []
+    empty = [np.empty(0, np.int64)]
     remarks: Counter[str] = Counter()
     with (
         pa.OSFile(str(folder / PAIRS), "wb") as sink,
@@ -176,28 +171,36 @@ def _write(folder: Path, source: Source, key: str, about: dict[str, str]) -> Non
             if chunk.lines:
                 writer.write_batch(_batch(chunk, files.setdefault(chunk.file, len(files))))
                 digest.update(_hashed(chunk.sources, chunk.targets))
+                empty.append(_empty(chunk) + sum(rows))
                 rows.append(len(chunk.lines))
     if not rows:
         raise UserError(f"{key}: {source.name} has no pairs")
+    if source.fingerprint() != fingerprint:  # or this would be taken for what was there before
+        raise UserError(f"{key}: {source.name} changed while it was read; start again")
     if remarks:
         found = ", ".join(f"{kind} {count:,}" for kind, count in sorted(remarks.items()))
         log.info("%s: put right on the way: %s; `make data-check` lists them", key, found)
     content = {"fingerprint": digest.hexdigest(), "rows": rows, "files": list(files), **about}
+    np.save(folder / EMPTY, np.concatenate(empty))
     (folder / ABOUT).write_text(json.dumps(content), encoding="utf-8")
 
 
 def _batch(chunk: Chunk, file: int) -> pa.RecordBatch:
-    pairs = zip(chunk.sources, chunk.targets, strict=True)
     return pa.RecordBatch.from_pydict(
         {
             "source": chunk.sources,
             "target": chunk.targets,
             "file": np.full(len(chunk.lines), file, np.int32),
             "line": chunk.lines,
-            "empty": [not (source.strip() and target.strip()) for source, target in pairs],
         },
         SCHEMA,
     )
+
+
+def _empty(chunk: Chunk) -> NDArray[np.int64]:
+    pairs = enumerate(zip(chunk.sources, chunk.targets, strict=True))
+    found = [i for i, (source, target) in pairs if not (source.strip() and target.strip())]
+    return np.array(found, np.int64)
 
 
 def _hashed(sources: list[str], targets: list[str]) -> bytes:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from zhen.data.formats import BY_ENDING, READERS, InputFile, Layout, read_aligned
-from zhen.data.formats.lines import BLOCK
 from zhen.data.source import Chunk, Item, chunked
 from zhen.errors import UserError
 
@@ -149,12 +148,9 @@ class FilesSource:
         """
         digest = hashlib.sha256(f"{VERSION} {self._parts[0].layout}".encode())
         for part in self._parts:
+            digest.update(part.format.encode())
             for file in part.files:
-                own = hashlib.sha256(part.format.encode())
-                with file.open_raw() as stream:
-                    while block := stream.read(BLOCK):
-                        own.update(block)
-                digest.update(own.digest())
+                digest.update(file.digest())
         return digest.hexdigest()
 
     def chunks(self) -> Iterator[Chunk]:

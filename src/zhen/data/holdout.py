@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 VERSION = 1
 
 Rows = NDArray[np.int64]
+Nodes = NDArray[np.signedinteger]
 
 
 class Holdout:
@@ -53,8 +54,22 @@ class Holdout:
         return Part(self, name)
 
     @cached_property
+    def fingerprint(self) -> str:
+        return self.source.fingerprint()
+
+    @cached_property
     def corpus(self) -> Corpus:
-        return self.read()
+        """All the pairs.
+
+        Raises:
+            UserError: the source is no longer what its fingerprint says.
+        """
+        fingerprint, corpus = self.fingerprint, self.read()
+        if self.source.fingerprint() != fingerprint:
+            raise UserError(
+                f"{self.key}train: {self.source.name} changed while it was read; start again"
+            )
+        return corpus
 
     @cached_property
     def rows(self) -> dict[str, Rows]:
@@ -106,9 +121,8 @@ class Part:
 
     def fingerprint(self) -> str:
         """Follows from what is dealt out and how, so that nothing need be dealt to know it."""
-        return key_of(
-            VERSION, self.holdout.source.fingerprint(), list(self.holdout.sizes.items()), self.part
-        )
+        sizes = list(self.holdout.sizes.items())
+        return key_of(VERSION, self.holdout.fingerprint, sizes, self.part)
 
     def chunks(self) -> Iterator[Chunk]:
         return self.holdout.corpus.again(self.holdout.rows[self.part])
@@ -132,14 +146,20 @@ def groups(corpus: Corpus, rows: Rows) -> Rows:
                 xxhash.xxh3_64_intdigest(text.strip().encode()) for text in found
             ]
         done += len(here)
-    sentences, nodes = np.unique(sides, return_inverse=True)
-    source, target = nodes.reshape(sides.shape)
-    smallest = sentences[components(source, target, len(sentences))[source]]
-    # Not the smallest hash itself, which is smaller the larger its group.
-    return _mix(smallest).view(np.int64)
+    order = np.argsort(sides, axis=None)
+    hashes = sides.ravel()[order]
+    del sides  # with many millions of pairs, what is not held counts
+    new = np.append(True, hashes[1:] != hashes[:-1])
+    node = np.empty(len(order), np.int32 if len(order) < 1 << 31 else np.int64)
+    node[order] = np.cumsum(new, dtype=node.dtype) - node.dtype.type(1)
+    del order
+    hashes = hashes[new]
+    source, target = node.reshape(2, -1)
+    # Not the smallest hash of a group itself, which is smaller the larger the group.
+    return _mix(hashes[components(source, target, len(hashes))[source]]).view(np.int64)
 
 
-def components(one: Rows, other: Rows, nodes: int) -> Rows:
+def components(one: Nodes, other: Nodes, nodes: int) -> Nodes:
     """For each node the smallest one that it is connected with.
 
     Args:
@@ -147,7 +167,7 @@ def components(one: Rows, other: Rows, nodes: int) -> Rows:
         other: the other end.
         nodes: their number.
     """
-    root = np.arange(nodes)
+    root = np.arange(nodes, dtype=one.dtype)
     while True:
         one, other = root[one], root[other]
         apart = one != other

@@ -7,10 +7,11 @@ it finds it later without a network. No code of a data set is run: `datasets` 4 
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zhen.data.formats import Layout, TextColumns
+from zhen.data.formats import InputFile, Layout, TextColumns
 from zhen.data.source import CHUNK, Chunk, chunked, option
 from zhen.errors import UserError, did_you_mean, one_line
 
@@ -71,9 +72,11 @@ class Hub:
             data = self._builder.as_dataset(split=what)
         except ValueError as error:
             splits = list(self._builder.info.splits or ())
+            unknown = str(error).startswith("Unknown split")
+            why = did_you_mean(what, splits) if unknown else f" ({one_line(error)})"
             raise UserError(
                 f"`{key}` must be one of {splits}, the splits of {self._name}, or a part of one, as"
-                f" train[:1000], but is {what!r}{did_you_mean(what, splits)}"
+                f" train[:1000], but is {what!r}{why}"
             ) from error
         layout = Layout((languages[0], languages[1]), source_lang, self._columns)
         columns = TextColumns.find(data.features.arrow_schema, layout)
@@ -94,9 +97,17 @@ class Hub:
         from datasets import load_dataset_builder
 
         named = f"`{option(key, 'name')}`"
+        what = {"path": self._name, "name": self._config, "revision": self._revision}
+        # An answer that does not come is waited for, half a minute long.
+        log.info("%s: looking for %s; HF_HUB_OFFLINE=1 asks no hub", key, self._name)
         try:
-            builder = load_dataset_builder(self._name, self._config, revision=self._revision)
+            builder = load_dataset_builder(**what)
             self._check_revision(builder, key)
+            if Path(self._name).is_dir():
+                # `datasets` keeps a directory under a key that its files do not enter: it would
+                # give the old content of a changed file.
+                kept = Path(_cache()) / f"directory-{_digest(builder.config.data_files)}"
+                builder = load_dataset_builder(**what, cache_dir=str(kept))
             builder.download_and_prepare()
         except UserError:
             raise
@@ -169,6 +180,16 @@ class HubSource:
     def _batches(self) -> "Iterator[pa.RecordBatch]":
         for table in self._data.with_format("arrow").iter(CHUNK):
             yield from table.combine_chunks().to_batches()
+
+
+def _digest(files: Mapping[str, Sequence[str]]) -> str:
+    """What the files of a data set hold, by split."""
+    digest = hashlib.sha256()
+    for split, paths in files.items():
+        digest.update(f"{split} {len(paths)}".encode())
+        for path in paths:
+            digest.update(InputFile(Path(path), split).digest())
+    return digest.hexdigest()[:32]
 
 
 def _cache() -> str:

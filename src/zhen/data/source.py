@@ -6,7 +6,6 @@ which lists them all. Nothing here holds more than a chunk in memory.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Protocol
 
 # Pairs a chunk holds at most.
@@ -54,12 +53,22 @@ Item = tuple[int, str, str] | Fault
 
 def chunked(file: str, items: Iterable[Item]) -> Iterator[Chunk]:
     """Gather the pairs and faults of a file into chunks."""
-    items = iter(items)
-    while batch := list(islice(items, CHUNK)):
-        faults = [item for item in batch if isinstance(item, Fault)]
-        pairs = [item for item in batch if not isinstance(item, Fault)]
-        lines, sources, targets = map(list, zip(*pairs, strict=True)) if pairs else ([], [], [])
-        yield Chunk(file, lines, sources, targets, faults)
+    chunk = Chunk(file)
+    for item in items:
+        # A pair is taken apart at once: a list of tuples would double the time, since Python's
+        # garbage collector looks at each of them again and again.
+        if isinstance(item, Fault):
+            chunk.faults.append(item)
+        else:
+            line, source, target = item
+            chunk.lines.append(line)
+            chunk.sources.append(source)
+            chunk.targets.append(target)
+        if len(chunk.lines) == CHUNK or len(chunk.faults) == CHUNK:
+            yield chunk
+            chunk = Chunk(file)
+    if chunk.lines or chunk.faults:
+        yield chunk
 
 
 def option(key: str, name: str) -> str:

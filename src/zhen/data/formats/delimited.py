@@ -54,7 +54,8 @@ def _parsed(lines: Lines, file: InputFile) -> Iterator[Row | Fault]:
             if fields is not None:
                 row = numbers[0], fields
         except csv.Error as error:
-            message = f"no CSV ({error}); enclose a text with quotes or line ends in quotes"
+            reason = str(error).split(" - ")[0]  # without advice for programmers
+            message = f"no CSV ({reason}); enclose a text with quotes or line ends in quotes"
             row = Fault("csv", file.name, numbers[0], message)
         yield from faults
         if row is None:

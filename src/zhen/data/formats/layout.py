@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 # A record may hold its sentences in an object of this name, as data sets of the hub do.
 NESTED = "translation"
@@ -24,17 +25,17 @@ class Layout:
     columns: tuple[int, int] | tuple[str, str] | None = None
     header: bool | None = None
 
-    @property
+    @cached_property
     def target_lang(self) -> str:
         return self.languages[1 - self.languages.index(self.source_lang)]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, str]:
         """The names of the columns of source and target."""
         first, second = map(str, self.columns or self.languages)
         return (first, second) if self.source_lang == self.languages[0] else (second, first)
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[int, int]:
         """The numbers, from 0, of the columns of source and target."""
         first, second = (int(each) for each in self.columns or (0, 1))

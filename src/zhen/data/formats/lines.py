@@ -7,6 +7,7 @@ where other readers would split a pair in two. A byte-order mark is no part of t
 import codecs
 import contextlib
 import gzip
+import hashlib
 import io
 import zlib
 from collections.abc import Iterator
@@ -74,6 +75,14 @@ class InputFile:
                 raise self.explain("is not gzipped; take .gz from its name or download it again")
             else:
                 yield file
+
+    def digest(self) -> bytes:
+        """SHA-256 of the file's bytes as they are."""
+        digest = hashlib.sha256()
+        with self.open_raw() as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+        return digest.digest()
 
     def blocks(self) -> Iterator[bytes]:
         """The file's bytes, decompressed, about a mebibyte at a time."""

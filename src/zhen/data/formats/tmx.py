@@ -5,6 +5,7 @@ segment hold formatting codes of the document that the text came from; `hi` alon
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from xml.parsers import expat
 
 from zhen.data.formats.layout import Layout
@@ -22,7 +23,8 @@ def read_tmx(file: InputFile, layout: Layout) -> Iterator[Item]:
             units.parse(block)
             yield from units.taken()
         units.parse(b"")
-    except (expat.ExpatError, _NoTmx) as error:
+    except (expat.ExpatError, _NoTmx, ValueError, LookupError) as error:
+        # The last two: an encoding that the parser cannot read, or does not know.
         reason = expat.errors.messages[error.code] if isinstance(error, expat.ExpatError) else error
         yield from units.taken()
         message = f"no TMX ({reason}); the file is not read any further"
@@ -31,13 +33,11 @@ def read_tmx(file: InputFile, layout: Layout) -> Iterator[Item]:
     yield from units.notes()
 
 
-def fits(language: str, wanted: str) -> bool:
-    """Whether a variant's language is the wanted one or a kind of it, as zh-CN is of zh."""
-    return f"{_code(language)}-".startswith(f"{_code(wanted)}-")
-
-
-def _code(language: str) -> str:
-    return language.lower().replace("_", "-")
+@lru_cache(maxsize=1000)  # asked for every text
+def likeness(language: str, wanted: str) -> int:
+    """2 for the same language, 1 for a kind of the wanted one, as zh-CN is of zh, else 0."""
+    language, wanted = (code.lower().replace("_", "-") for code in (language, wanted))
+    return 2 if language == wanted else int(language.startswith(f"{wanted}-"))
 
 
 class _NoTmx(Exception):
@@ -142,6 +142,6 @@ class _Units:
 
     def _variants_in(self, wanted: str) -> list[str]:
         """The texts in a language: in exactly this one or, where there is none, a kind of it."""
-        found = [(language, text) for language, text in self._variants if fits(language, wanted)]
-        exact = [text for language, text in found if _code(language) == _code(wanted)]
-        return exact or [text for _, text in found]
+        found = [(likeness(language, wanted), text) for language, text in self._variants]
+        best = max((rank for rank, _ in found), default=0)
+        return [text for rank, text in found if rank == best] if best else []
