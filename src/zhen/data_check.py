@@ -139,29 +139,29 @@ def prepare(
 
 
 def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """For each side: split, language, sentences, pieces in them, and those of these that stand for
-    characters which the vocabulary lacks.
+    """For each side of a split: its key, the language, sentences, pieces, and the rare among these.
 
-    Of a large split, some of its pairs, evenly spread.
+    Rare is a piece that stands for a character, or a byte of one, that the vocabulary lacks. Of a
+    large split, some pairs are looked at, evenly spread.
     """
     import numpy as np
 
-    tokenizer = data.tokenizer
+    from zhen.data.vocabulary import BYTES, CONTROLS, UNK
+
     pairs = data.split(name)
     some = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), ENOUGH)).astype(int))
-    found = np.zeros((2, 2), int)
-    for chunk in np.array_split(some, len(some) // 100 + 1):
-        batch = pairs[chunk]
-        sides = (tokenizer.source, batch.source), (tokenizer.target, batch.labels)
-        for side, (vocabulary, ids) in enumerate(sides):
-            rare = vocabulary.fallbacks
-            text = ids >= rare.start  # no control piece
-            found[side] += int(text.sum()), int((text & (ids < rare.stop)).sum())
-    languages = data.source_lang, data.target_lang
-    return [
-        (data.key(name), language, len(some), *counts)
-        for language, counts in zip(languages, found.tolist(), strict=True)
-    ]
+    batches = [pairs[chunk] for chunk in np.array_split(some, len(some) // 100 + 1)]
+    rows = []
+    for language, vocabulary, ids in (
+        (data.source_lang, data.tokenizer.source, [batch.source for batch in batches]),
+        (data.target_lang, data.tokenizer.target, [batch.labels for batch in batches]),
+    ):
+        every = np.concatenate([side.numpy().ravel() for side in ids])
+        names = vocabulary.pieces(range(len(vocabulary)))
+        rare = [i for i, piece in enumerate(names) if piece in {*BYTES, UNK}]
+        counts = int((every >= len(CONTROLS)).sum()), int(np.isin(every, rare).sum())
+        rows.append((data.key(name), language, len(some), *counts))
+    return rows
 
 
 if __name__ == "__main__":

@@ -163,7 +163,8 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
     """How the tokenizer cuts the splits up.
 
     Args:
-        rows: split, language, sentences, pieces in them, and how many of these are single bytes.
+        rows: split, language, sentences, pieces in them, and how many of these are rare: bytes of
+            a character that the vocabulary lacks, or what stands for it.
     """
     cells = [
         [
@@ -171,15 +172,15 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
             language,
             f"{sentences:,}",
             f"{pieces / max(sentences, 1):.1f}",
-            f"{100 * of_bytes / max(pieces, 1):.3f} %",
+            f"{100 * rare / max(pieces, 1):.3f} %",
         ]
-        for key, language, sentences, pieces, of_bytes in rows
+        for key, language, sentences, pieces, rare in rows
     ]
     note = (
-        "A character that the vocabulary lacks is written with the pieces of its bytes. Counted"
-        " without the pieces that begin and end a sentence."
+        "Rare pieces are the bytes of a character that the vocabulary lacks, or <unk>. The pieces"
+        " that begin and end a sentence are not counted."
     )
-    head = ["split", "language", "sentences", "pieces in each", "bytes among them"]
+    head = ["split", "language", "sentences", "pieces in each", "rare among them"]
     return Section("Vocabulary", [note, Table(head, "<<>>>", cells)])
 
 
