@@ -82,7 +82,7 @@ def test_vocabulary_is_learned_from_train_alone_and_once(
     first = make_data().tokenizer
     odd = tmp_path / "odd.tsv"
     odd.write_text("龘龘龘龘\tzzzz zzzz\n", encoding="utf-8")
-    monkeypatch.delattr("zhen.data.tokenizer.trainers")  # nothing is trained a second time
+    monkeypatch.delattr("zhen.data.learning.trainers")  # nothing is trained a second time
     second = make_data(val=str(odd), test=str(odd)).tokenizer
     assert second.to_json() == first.to_json()
 

@@ -187,8 +187,7 @@ class _Lattice:
         for start, stop, _ in reversed(self._levels):
             flow[start:stop] *= through[self.ends[start:stop]]
             np.add.at(through, self.begins[start:stop], flow[start:stop])
-        found: Floats = np.bincount(self.pieces, flow, minlength=len(scores))
-        return found
+        return np.bincount(self.pieces, flow, minlength=len(scores))  # type: ignore[return-value]
 
     def _forward(self, scores: Floats, join: np.ufunc) -> Floats:
         """What reaches each node, over all ways from the beginning of its word."""
