@@ -142,6 +142,8 @@ class TranslationData(L.LightningDataModule):
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
+        if isinstance(tokenizer, TokenizerOptions) and tokenizer.dropout:
+            raise ValueError("`tokenizer.dropout` is not there yet for training: take 0")
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
             tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
