@@ -68,7 +68,7 @@ class Progress(L.Callback):
         share = self._share_done(trainer, now - self._start)
         text = (
             f"update {trainer.global_step}  epoch {trainer.current_epoch + 1}"
-            f"  loss {outputs['loss'].item():.3f}"
+            f"  loss {trainer.callback_metrics['train/loss'].item():.3f}"
             f"  {self.tokens_per_second:,.0f} tokens/s"
         )
         if share:

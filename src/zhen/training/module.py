@@ -131,12 +131,18 @@ class TranslationModule(L.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = token_loss(self.model, batch, self._label_smoothing)
-        loss = found.smoothed / found.tokens
         self.log_dict(
-            {"train/loss": loss.detach(), "train/lr": self.lr_schedulers().get_last_lr()[0]},  # type: ignore[union-attr]
+            {
+                "train/loss": found.smoothed.detach() / found.tokens,
+                "train/lr": self.lr_schedulers().get_last_lr()[0],  # type: ignore[union-attr]
+            },
             batch_size=found.tokens,
         )
-        return loss
+        # The gradient of an update is that of the mean over its real tokens, on all ranks and in
+        # all micro-batches. Lightning divides by the number of micro-batches, also in an update
+        # that has fewer, and DDP by that of ranks: both are taken back.
+        shares = self.trainer.accumulate_grad_batches * self.trainer.world_size
+        return found.smoothed * (shares / batch.update_tokens)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         self._evaluate("val", batch, DecodeOptions())
