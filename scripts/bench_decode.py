@@ -44,7 +44,7 @@ from scripts.peers import (
 )
 
 from zhen.compose import ROOT
-from zhen.data.pairs import pad
+from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, generate
 from zhen.errors import UserError, one_line

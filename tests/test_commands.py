@@ -231,7 +231,7 @@ BAD = [
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
-    ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
+    ("data.batch.tokens=9", "`data`: `batch.tokens` must be at least 258, two sides of `max_l"),
     ("data.test=empty.tsv", "data.test: empty.tsv has no pairs"),
     (
         "data.train=half.tsv",

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from zhen.data.batching import plan_in_order
-from zhen.data.pairs import pad
+from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
@@ -164,8 +164,7 @@ class Translator:
         found: list[list[Translation]] = [[] for _ in parts]
         if parts:
             lengths = np.array([[len(part), 0] for part in parts])
-            tokens //= options.hypotheses
-            for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
+            for batch in plan_in_order(lengths, tokens // options.hypotheses):
                 source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
                 for i, of_part in zip(batch, self.decode(source, options), strict=True):
                     found[i] = of_part

@@ -21,7 +21,11 @@ from zhen.errors import UserError
         ({"target_lang": "zh"}, "`target_lang` must be 'en', but is 'zh'"),
         ({"max_length": 0}, "`max_length` must be at least 1, but is 0"),
         ({"num_workers": -1}, "`num_workers` must be at least 0, but is -1"),
-        ({"max_length": 256}, "`batch.tokens` must be above `max_length` (256), but is 256"),
+        (
+            {"max_length": 128},
+            "`batch.tokens` must be at least 258, two sides of `max_length` (128) pieces with"
+            " their ends, but is 256",
+        ),
         ({"test": {}}, "`test` must name at least one file, but is empty"),
         ({"test": {"a/b": "x"}}, "a part of `test` must be named with letters, digits, `.`, `_`"),
         ({"test": {"train": "x"}}, "neither train nor val, but is 'train'"),
@@ -247,20 +251,47 @@ def test_evaluation_takes_every_pair_once_however_long(
         assert sorted(i for batch in loader for i in batch.indices) == list(range(10))
 
 
+def on_rank(rank: int, world_size: int, **changes: Any) -> SimpleNamespace:
+    """What the data module asks a trainer."""
+    trainer = {"accumulate_grad_batches": 1, "limit_train_batches": 1.0, **changes}
+    return SimpleNamespace(global_rank=rank, world_size=world_size, **trainer)
+
+
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_ranks_divide_training_and_evaluation(make_data: Maker, world_size: int) -> None:
     train: list[int] = []
     val: list[int] = []
     counts = set()
     for rank in range(world_size):
-        data = make_data(batch=BatchOptions(tokens=64, eval_tokens=32))
-        data.trainer = SimpleNamespace(global_rank=rank, world_size=world_size)
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, world_size)
         loader = data.train_dataloader()
         counts.add(len(loader))
         train += [i for batch in loader for i in batch.indices]
         val += [i for batch in data.val_dataloader() for i in batch.indices]
     assert sorted(train) == list(range(100)) and len(counts) == 1
     assert sorted(val) == list(range(10))
+
+
+def test_batches_know_the_tokens_of_their_update(make_data: Maker) -> None:
+    batches = []
+    for rank in range(2):
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, 2, accumulate_grad_batches=3, limit_train_batches=5)
+        batches.append(list(data.train_dataloader())[:5])
+    for update in (slice(0, 3), slice(3, 5)):
+        of_update = [batch for of_rank in batches for batch in of_rank[update]]
+        real = sum(int((batch.labels != 0).sum()) for batch in of_update)
+        assert {batch.update_tokens for batch in of_update} == {real}
+
+
+def test_too_few_pairs_for_the_ranks_are_named(make_data: Maker) -> None:
+    data = make_data()
+    data.trainer = on_rank(0, 200)
+    with pytest.raises(UserError, match=r"^data.train: fewer pairs \(100\) than ranks \(200\)"):
+        data.train_dataloader()
+    with pytest.raises(UserError, match=r"^data.val: fewer pairs \(10\) than ranks \(200\)"):
+        data.val_dataloader()
 
 
 def test_worker_processes_give_the_same_batches(make_data: Maker) -> None:

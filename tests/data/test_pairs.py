@@ -13,7 +13,8 @@ import torch
 from tests.data.given import corpus
 
 from zhen.data import pairs as pairs_module
-from zhen.data.pairs import EncodedPairs, pad
+from zhen.data.pairs import EncodedPairs
+from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 
 PAIRS = [(" 我喜欢茶。", "I like tea."), ("花", "flowers"), ("他看见黑猫。", "he ")]

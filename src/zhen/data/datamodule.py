@@ -1,5 +1,6 @@
 """The LightningDataModule: reads, cleans and encodes the splits, and makes the loaders."""
 
+import contextlib
 import json
 import logging
 from collections.abc import Iterator
@@ -9,17 +10,17 @@ from pathlib import Path
 
 import lightning as L
 import numpy as np
-from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from zhen.data import cleaning
-from zhen.data.batching import plan_batches, plan_in_order, share
+from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
 from zhen.data.cache import entry, key_of
 from zhen.data.cleaning import Cleaned, CleanOptions, clean
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
 from zhen.data.pairs import Batch, EncodedPairs
 from zhen.data.progress import counted
+from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
 from zhen.data.tokenizer import Tokenizer, TokenizerOptions
@@ -33,14 +34,18 @@ TOKENIZER_VERSION = 2
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How many padded tokens a batch may hold: rows x longest side.
+    """How many padded pieces a batch may hold: rows x (longest source + longest target).
+
+    Args:
+        tokens: in training, never exceeded.
+        eval_tokens: in validation and test, where a pair alone may be longer.
 
     Raises:
         ValueError: a budget is below 1.
     """
 
-    tokens: int = 2048
-    eval_tokens: int = 8192
+    tokens: int = 4096
+    eval_tokens: int = 16384
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -111,10 +116,11 @@ class TranslationData(L.LightningDataModule):
             raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
         if num_workers < 0:
             raise ValueError(f"`num_workers` must be at least 0, but is {num_workers}")
-        # A pair of `max_length` pieces, with its control piece, must fit into a batch.
-        if batch.tokens <= max_length:
+        # The longest pair, each side with its control piece, must fit into a batch.
+        if batch.tokens < (least := 2 * (max_length + 1)):
             raise ValueError(
-                f"`batch.tokens` must be above `max_length` ({max_length}), but is {batch.tokens}"
+                f"`batch.tokens` must be at least {least}, two sides of `max_length` ({max_length})"
+                f" pieces with their ends, but is {batch.tokens}"
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
@@ -277,8 +283,21 @@ class TranslationData(L.LightningDataModule):
     def train_dataloader(self) -> "DataLoader[Batch]":
         pairs = self.split("train")
         rank, world_size = self._rank_and_world()
-        plan = TrainingPlan(pairs.lengths, self._batch.tokens, self._seed, rank, world_size)
-        return self._loader(pairs, plan)
+        trainer = self.trainer
+
+        def plan(epoch: int) -> EpochPlan:
+            return plan_epoch(
+                pairs.lengths,
+                tokens=self._batch.tokens,
+                seed=self._seed,
+                epoch=epoch,
+                world_size=world_size,
+                accumulation=trainer.accumulate_grad_batches if trainer else 1,
+                limit=trainer.limit_train_batches if trainer else 1.0,
+            )
+
+        with self._planning("train"):
+            return self._loader(pairs, TrainingSampler(plan, rank))
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")
@@ -288,20 +307,26 @@ class TranslationData(L.LightningDataModule):
 
     def _eval_loader(self, name: str) -> "DataLoader[Batch]":
         pairs = self.split(name)
-        # A pair alone may be longer than the budget: it makes a batch of its own.
-        budget = max(self._batch.eval_tokens, int(pairs.lengths.max()))
         rank, world_size = self._rank_and_world()
-        plan = share(plan_in_order(pairs.lengths, budget), rank, world_size)
-        return self._loader(pairs, plan)
+        with self._planning(name):
+            plan = plan_in_order(pairs.lengths, self._batch.eval_tokens, world_size)
+        return self._loader(pairs, plan[rank::world_size])
+
+    @contextlib.contextmanager
+    def _planning(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:  # too few pairs for so many ranks
+            raise UserError(f"{self._splits.key(name)}: {error}") from error
 
     def _loader(
-        self, pairs: EncodedPairs, plan: "TrainingPlan | list[NDArray[np.int64]]"
+        self, pairs: EncodedPairs, sampler: TrainingSampler | list[Indices]
     ) -> "DataLoader[Batch]":
-        # batch_size=None: an item of the plan is a whole batch, and the dataset makes it at once.
+        # batch_size=None: the sampler names a whole batch, and the dataset makes it at once.
         return DataLoader(
             pairs,
             batch_size=None,
-            sampler=plan,
+            sampler=sampler,
             num_workers=self._num_workers,
             persistent_workers=self._num_workers > 0,
         )
@@ -334,29 +359,3 @@ class TranslationData(L.LightningDataModule):
 def _listed(counts: dict[str, int]) -> str:
     """`12 empty, 3 duplicates`, without what never happened."""
     return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)
-
-
-class TrainingPlan(Sampler[NDArray[np.int64]]):
-    """The batches of one rank, another plan each epoch; Lightning calls `set_epoch`."""
-
-    def __init__(
-        self,
-        lengths: NDArray[np.int32],
-        tokens: int,
-        seed: int,
-        rank: int,
-        world_size: int,
-    ) -> None:
-        self._lengths, self._tokens, self._seed = lengths, tokens, seed
-        self._rank, self._world_size = rank, world_size
-        self.set_epoch(0)
-
-    def set_epoch(self, epoch: int) -> None:
-        plan = plan_batches(self._lengths, self._tokens, self._seed, epoch)
-        self._batches = share(plan, self._rank, self._world_size)
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return iter(self._batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)
