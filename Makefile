@@ -73,8 +73,8 @@ attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=fol
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py
 
-bench: setup ## measure decoding beside transformers and CTranslate2; ARGS='CHECKPOINT --rounds 5'
-	@$(RUN) scripts/bench_decode.py
+bench: setup ## measure: ARGS='decode CHECKPOINT', or ARGS='data --pairs 1000000'
+	@$(RUN) scripts/bench.py
 
 test: setup ## run all tests; ARGS='-k name' goes to pytest
 	@$(RUN) -m pytest

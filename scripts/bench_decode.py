@@ -1,4 +1,4 @@
-"""Measure decoding beside transformers and CTranslate2: make bench ARGS='CHECKPOINT --rounds 5'
+"""Measure decoding beside transformers and CTranslate2: make bench ARGS='decode CHECKPOINT'
 
 All have the same weights in float32, get the same source sentences as piece ids, give piece ids
 back, and may use the same number of CPU threads. In each round they take turns, so that they meet
@@ -17,7 +17,6 @@ import argparse
 import os
 import platform
 import random
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -31,10 +30,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import ctranslate2
 import torch
 import transformers
-
-if __package__ in (None, ""):  # run as a file: find the package it belongs to
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from scripts.peers import (
     ctranslate2_options,
     names,
@@ -47,7 +42,7 @@ from zhen.compose import ROOT
 from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, generate
-from zhen.errors import UserError, one_line
+from zhen.errors import UserError
 from zhen.model import Transformer
 from zhen.runs.directory import newest_checkpoint
 from zhen.runs.provenance import cpu_name
@@ -176,14 +171,16 @@ def read_sources(text: Path | None, checkpoint: Path, translator: Translator) ->
     return sources
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def parse(argv: list[str]) -> argparse.Namespace:
     def count(text: str) -> int:
         if int(text) < 1:
             raise ValueError
         return int(text)
 
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="bench decode",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("checkpoint", nargs="?", type=Path, help="default: the newest run's best")
@@ -197,7 +194,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def main(argv: list[str] | None = None) -> None:
+def main(argv: list[str]) -> None:
     asked = parse(argv)
     torch.set_num_threads(asked.threads)
     transformers.logging.set_verbosity_error()
@@ -237,10 +234,3 @@ def main(argv: list[str] | None = None) -> None:
         turns = {name: each for name, each in decoders.items() if size > 1 or name != SORTED}
         for row in measure(turns, part[size], options, size, asked.rounds):
             print(f"| {search} | {size} | {row} |", flush=True)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        sys.exit(f"error: {one_line(error)}")

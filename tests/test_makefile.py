@@ -326,8 +326,8 @@ def test_data_check_takes_overrides_and_a_folder(checkout: Checkout) -> None:
 
 
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
-    call = checkout.call("bench", "ARGS='runs/a b/best.ckpt' --rounds 5")
-    assert call.argv == ["scripts/bench_decode.py", "runs/a b/best.ckpt", "--rounds", "5"]
+    call = checkout.call("bench", "ARGS=decode 'runs/a b/best.ckpt' --rounds 5")
+    assert call.argv == ["scripts/bench.py", "decode", "runs/a b/best.ckpt", "--rounds", "5"]
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_help_is_the_default_and_lists_every_target(checkout: Checkout) -> None:
     ("target", "argvs"),
     [
         ("corpus", [["scripts/phrasebook/build.py"]]),
-        ("bench", [["scripts/bench_decode.py"]]),
+        ("bench", [["scripts/bench.py"]]),
         ("test", [["-m", "pytest"]]),
         ("test-fast", [["-m", "pytest", "-m", "not slow"]]),
     ],

@@ -1,6 +1,7 @@
 """The LightningModule in real, tiny trainings."""
 
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,38 @@ def test_validation_does_not_depend_on_batch_size(
     assert found.hypotheses == module.translator.translate(pairs.sources, DecodeOptions())
     assert found.scores == score(found.hypotheses, pairs.targets, "en")
     assert trainer.callback_metrics["val/bleu"] == pytest.approx(found.scores.bleu, rel=1e-5)
+
+
+class Keep(L.Callback):
+    """Writes what a test found where the process that started it can read it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def on_test_end(self, trainer: L.Trainer, module: Any) -> None:
+        if trainer.is_global_zero:
+            self._path.write_bytes(pickle.dumps(module.tests["test"]))
+
+
+@pytest.mark.slow
+def test_scores_do_not_depend_on_the_number_of_ranks(
+    make_data: Maker, make_module: Maker, make_trainer: Maker, tmp_path: Path
+) -> None:
+    found = []
+    for ranks, eval_tokens in ((1, 1024), (2, 30)):
+        data = make_data(batch=BatchOptions(tokens=256, eval_tokens=eval_tokens))
+        module = make_module(data, label_smoothing=0.1)
+        trainer = make_trainer(
+            devices=ranks, strategy="ddp_spawn" if ranks > 1 else "auto",
+            callbacks=[Keep(tmp_path / "found")],
+        )  # fmt: skip
+        trainer.test(module, datamodule=data, verbose=False)
+        found.append(pickle.loads((tmp_path / "found").read_bytes()))
+    one, two = found
+    assert (two.sources, two.references) == (one.sources, one.references)
+    assert two.sources == data.split("test").sources  # each once, in file order
+    assert two.hypotheses == one.hypotheses and two.scores == one.scores
+    assert (two.loss, two.nll) == pytest.approx((one.loss, one.nll), rel=1e-6)
 
 
 def test_each_test_part_is_scored_apart_and_decoded_as_asked(
