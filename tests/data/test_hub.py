@@ -1,6 +1,6 @@
-"""Data sets of the hub: a directory in its layout, and what `datasets` keeps for days without it.
+"""Data sets of the hub: a directory in its layout, a stand-in that serves one, and the cache.
 
-No hub is asked: what only one can answer, such as a wrong revision, is not tried here.
+The hub itself is never asked.
 """
 
 import json
@@ -16,6 +16,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.data.stand_in_hub import serve
 from tests.data.written import faults_of, lines_of, nested_table, pairs_of, table
 
 from zhen.data import Hub
@@ -247,40 +248,44 @@ for name, config, revision in json.loads(sys.argv[1]):
 COMMITS = "0123456789abcdef0123456789abcdef01234567", "89abcdef0123456789abcdef0123456789abcdef"
 
 
-@pytest.fixture
-def home(cache: Path, tmp_path: Path) -> Path:
-    """`HF_HOME` as loading two revisions leaves it, the older one tagged v1."""
-    home = tmp_path / "home"
-    for number, commit in enumerate(COMMITS):
-        content = {"train": nested_table(PAIRS[number : number + 2])}
-        folder = make_repository(tmp_path / str(number) / "opus-100", {"en-zh": content})
-        datasets.load_dataset(str(folder), "en-zh")
-        (made,) = (cache / "opus-100" / "en-zh" / "0.0.0").glob("*[0-9a-f]/")
-        kept = home / "datasets" / "Helsinki-NLP___opus-100" / "en-zh" / "0.0.0" / commit
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        made.rename(kept)
-        os.utime(kept, (number, number))
-        info = json.loads((kept / "dataset_info.json").read_text())
-        assert (info["dataset_name"], info["config_name"]) == ("opus-100", "en-zh")
-        hub = home / "hub" / "datasets--Helsinki-NLP--opus-100"
-        for path, text in {
-            f"refs/{('v1', 'main')[number]}": commit,
-            f"snapshots/{commit}/README.md": "# Card\n",
-        }.items():
-            (hub / path).parent.mkdir(parents=True, exist_ok=True)
-            (hub / path).write_text(text)
-    return home
-
-
-ELSEWHERE = "`data.reader.revision`: the hub cannot be reached, and of {name} {cache} has revision"
-WITHOUT_A_NETWORK: list[tuple[tuple[str, str | None, str | None], Any]] = [
+ONLINE: list[tuple[tuple[str, str | None, str | None], Any]] = [
     ((NAME, "en-zh", None), PAIRS[1:3]),
-    ((NAME, None, None), PAIRS[1:3]),
     ((NAME, "en-zh", "main"), PAIRS[1:3]),
     ((NAME, "en-zh", COMMITS[1]), PAIRS[1:3]),
-    ((NAME, "en-zh", "v1"), f"{ELSEWHERE} {COMMITS[1]}, but not v1"),
-    ((NAME, "en-zh", COMMITS[0]), f"{ELSEWHERE} {COMMITS[1]}, but not {COMMITS[0]}"),
-    ((NAME, "en-zh", "v2"), f"{ELSEWHERE} {COMMITS[1]}, but not v2"),
+    ((NAME, "en-zh", "v1"), PAIRS[:2]),
+    (
+        (NAME, "en-zh", "v2"),
+        "`data.reader.name`: no data set '{name}' (Revision 'v2' doesn't exist for dataset '{name}'"
+        " on the Hub.)",
+    ),
+    (
+        (NAME, "de-zh", None),
+        "`data.reader.config` must be one of ['en-zh', 'fr-zh'], the configurations of {name}, but"
+        " is 'de-zh'; did you mean `en-zh`?",
+    ),
+    (
+        ("Helsinki-NLP/opus-101", "en-zh", None),
+        "`data.reader.name`: no data set 'Helsinki-NLP/opus-101' (Dataset 'Helsinki-NLP/opus-101'"
+        " doesn't exist on the Hub or cannot be accessed.)",
+    ),
+    (
+        ("opus 100", "en-zh", None),
+        "`data.reader.name`: opus 100: Repo id must use alphanumeric chars, '-', '_' or '.'. The"
+        " name cannot start or end with '-' or '.' and the maximum length is 96: 'opus 100'.",
+    ),
+]
+OFFLINE: list[tuple[tuple[str, str | None, str | None], Any]] = [
+    ((NAME, "en-zh", None), PAIRS[1:3]),  # the newest known, though v1 was loaded last
+    ((NAME, None, None), PAIRS[1:3]),
+    ((NAME, "en-zh", "main"), PAIRS[1:3]),
+    ((NAME, "en-zh", "v1"), PAIRS[:2]),
+    ((NAME, "en-zh", COMMITS[0]), PAIRS[:2]),
+    ((NAME, "en-zh", COMMITS[1]), PAIRS[1:3]),
+    (
+        (NAME, "en-zh", "v2"),
+        "`data.reader.revision`: the hub cannot be reached, and of {name} {cache} has revision"
+        f" {COMMITS[0]}, but not v2",
+    ),
     (
         (NAME, "de-zh", None),
         "`data.reader.config` must be one of ['en-zh'], the configurations of {name}, but is"
@@ -295,19 +300,38 @@ WITHOUT_A_NETWORK: list[tuple[tuple[str, str | None, str | None], Any]] = [
 
 
 @pytest.mark.slow
-def test_without_a_network_the_cache_serves(home: Path) -> None:
-    environment = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-    for name in ("HF_DATASETS_CACHE", "HF_HUB_CACHE"):
+def test_the_hub_gives_what_is_asked_for_and_later_the_cache_does(tmp_path: Path) -> None:
+    commits = {
+        commit: make_repository(
+            tmp_path / commit,
+            {
+                "en-zh": {"train": nested_table(PAIRS[number : number + 2])},
+                "fr-zh": {"train": nested_table(PAIRS)},
+            },
+        )
+        for number, commit in enumerate(COMMITS)
+    }
+    home = tmp_path / "home"
+    environment = {**os.environ, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    for name in ("HF_DATASETS_CACHE", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_TOKEN"):
         environment.pop(name, None)
+    with serve(NAME, commits, {"v1": COMMITS[0], "main": COMMITS[1]}) as address:
+        environment["HF_ENDPOINT"] = address
+        ask(ONLINE, environment, home)
+    ask(OFFLINE, {**environment, "HF_HUB_OFFLINE": "1"}, home)
+
+
+def ask(cases: list[Any], environment: dict[str, str], home: Path) -> None:
+    """Load each data set in another process, since `datasets` reads its settings once."""
     done = subprocess.run(
-        [sys.executable, "-c", READ, json.dumps([wanted for wanted, _ in WITHOUT_A_NETWORK])],
+        [sys.executable, "-c", READ, json.dumps([wanted for wanted, _ in cases])],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    for (wanted, expected), answer in zip(WITHOUT_A_NETWORK, answers, strict=True):
+    for (wanted, expected), answer in zip(cases, answers, strict=True):
         if isinstance(expected, str):
             assert answer == expected.format(name=NAME, cache=home / "datasets"), wanted
         else:

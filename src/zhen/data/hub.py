@@ -94,16 +94,23 @@ class Hub:
         Raises:
             UserError: there is none.
         """
-        from datasets import load_dataset_builder
+        from datasets import config, load_dataset_builder
 
         named = f"`{option(key, 'name')}`"
         what = {"path": self._name, "name": self._config, "revision": self._revision}
-        # An answer that does not come is waited for, half a minute long.
-        log.info("%s: looking for %s; HF_HUB_OFFLINE=1 asks no hub", key, self._name)
+        directory = Path(self._name).is_dir()
+        if not (directory or config.HF_HUB_OFFLINE):
+            # Without a network, it takes half a minute until `datasets` gives up.
+            log.info(
+                "%s: asking the hub for %s; with HF_HUB_OFFLINE=1, only the cache is asked",
+                key,
+                self._name,
+            )
         try:
             builder = load_dataset_builder(**what)
-            self._check_revision(builder, key)
-            if Path(self._name).is_dir():
+            if builder.name == "cache":
+                builder = self._revision_of(builder, key)
+            if directory:
                 # `datasets` keeps a directory under a key that its files do not enter: it would
                 # give the old content of a changed file.
                 kept = Path(_cache()) / f"directory-{_digest(builder.config.data_files)}"
@@ -130,21 +137,33 @@ class Hub:
         log.info("%s: %s, revision %s", key, self._name, builder.hash)
         return builder
 
-    def _check_revision(self, builder: Any, key: str) -> None:
-        """Refuse another revision, which `datasets` may take from its cache without a network."""
-        if builder.name != "cache" or self._revision is None:
-            return
+    def _revision_of(self, builder: Any, key: str) -> Any:
+        """The revision asked for, where the cache answered instead of the hub.
+
+        `datasets` would give the one that was loaded last.
+        """
         from huggingface_hub import try_to_load_from_cache
 
-        readme = try_to_load_from_cache(
-            self._name, "README.md", revision=self._revision, repo_type="dataset"
+        revision = self._revision or "main"
+        card = try_to_load_from_cache(
+            self._name, "README.md", revision=revision, repo_type="dataset"
         )
-        commit = readme.split("/")[-2] if isinstance(readme, str) else self._revision
-        if builder.hash != commit:
-            raise UserError(
-                f"`{option(key, 'revision')}`: the hub cannot be reached, and of {self._name}"
-                f" {_cache()} has revision {builder.hash}, but not {self._revision}"
-            )
+        commit = Path(card).parent.name if isinstance(card, str) else self._revision
+        if commit in (None, builder.hash):
+            return builder
+        wanted = type(builder)(
+            repo_id=self._name,
+            dataset_name=builder.dataset_name,
+            config_name=builder.config.name,
+            version=str(builder.config.version),
+            hash=commit,
+        )
+        if Path(wanted.cache_dir).is_dir():
+            return wanted
+        raise UserError(
+            f"`{option(key, 'revision')}`: the hub cannot be reached, and of {self._name}"
+            f" {_cache()} has revision {builder.hash}, but not {revision}"
+        )
 
 
 class HubSource:
