@@ -102,7 +102,8 @@ def why_refused(data: "TranslationData", given: Collection[str], listing: "Listi
             try:
                 data.read(name)
             except UserError as error:
-                reasons.append(str(error))
+                if str(error) not in reasons:  # of a split that is taken from another
+                    reasons.append(str(error))
     return reasons
 
 

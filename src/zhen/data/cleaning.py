@@ -153,7 +153,8 @@ def dropped(corpus: Corpus, options: CleanOptions, cleaned: Cleaned) -> Iterator
     """The pairs that `clean` dropped with these options, in file order."""
     on = rules(options)
     rows = np.delete(np.arange(len(corpus)), cleaned.rows)
-    for chunk in corpus.again(rows):
+    chunks = counted(corpus.again(rows), "listing", len(rows), size=lambda chunk: len(chunk.lines))
+    for chunk in chunks:
         for line, sides in zip(
             chunk.lines, _sides(corpus, chunk.sources, chunk.targets), strict=True
         ):

@@ -125,7 +125,7 @@ def lengths(surveys: Sequence[Survey]) -> Section:
     """How long the sentences are, in the measure of `zhen.data.checks.length`."""
     rows, histograms = [], []
     for survey in surveys:
-        for language, counts in zip(survey.languages, survey.lengths, strict=True):
+        for language, counts in ((side.language, side.lengths) for side in survey.sides):
             if counts:
                 at = [quantile(counts, share) for share in (0.5, 0.95, 0.99, 1.0)]
                 rows.append([survey.key, language, *(f"{value:,}" for value in at)])
@@ -142,11 +142,11 @@ def lengths(surveys: Sequence[Survey]) -> Section:
 def characters(surveys: Sequence[Survey]) -> Section:
     """Which characters of each later split the first one lacks."""
     first, *others = surveys
-    known = set().union(*first.characters)
-    singles = sum(count == 1 for count in sum(first.characters, Counter()).values())
+    known = sum((side.characters for side in first.sides), Counter())
+    singles = sum(count == 1 for count in known.values())
     rows = []
     for survey in others:
-        for language, counts in zip(survey.languages, survey.characters, strict=True):
+        for language, counts in ((side.language, side.characters) for side in survey.sides):
             new = Counter({each: n for each, n in counts.items() if each not in known})
             which = " ".join(shown(each) for each, _ in new.most_common(BINS))
             total = max(counts.total(), 1)
@@ -185,11 +185,11 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
 
 def sample(survey: Survey) -> Section:
     """Some pairs, to read."""
-    rows = []
+    head, rows = ["where", *(side.language for side in survey.sides)], []
     for row, source, target in sorted(survey.sample):
         file, line = survey.where(row)
         rows.append([f"{shown(file)}:{line}", shown(source), shown(target)])
-    return Section("Random pairs", [Table(["where", *survey.languages], "<<<", rows)])
+    return Section("Random pairs", [Table(head, "<<<", rows)])
 
 
 def verdict(reasons: Sequence[str]) -> Section:

@@ -29,6 +29,38 @@ WRITINGS = ("simplified", "traditional")
 _CODES: Mapping[str | None, int] = {way: code for code, way in enumerate(WRITINGS, start=1)}
 
 
+class Side:
+    """What is known of the texts on one side of a split.
+
+    Args:
+        language: they are in.
+    """
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.lengths: Counter[int] = Counter()  # how many texts have each length
+        self.characters: Counter[str] = Counter()  # how often each occurs
+        self._hashes = [np.empty(0, np.uint64)]
+        self._writings = [np.empty(0, np.int8)]  # from _CODES; 0 for others
+
+    def take(self, texts: Sequence[str]) -> None:
+        """Learn of some more texts."""
+        self.lengths.update(map(length, texts))
+        self.characters.update("".join(texts))
+        self._hashes.append(hash_texts(texts))
+        if is_chinese(self.language):
+            codes = [_CODES.get(writing_of(text), 0) for text in texts]
+            self._writings.append(np.array(codes, np.int8))
+
+    def hashes(self) -> Hashes:
+        """Of all texts, see `zhen.data.repeats`."""
+        return np.concatenate(self._hashes)
+
+    def in_writing(self, wanted: str) -> Rows:
+        """The rows of the texts that are wholly "simplified" or "traditional" Chinese."""
+        return np.flatnonzero(np.concatenate(self._writings) == _CODES[wanted])
+
+
 class Survey:
     """What is known of one split.
 
@@ -42,18 +74,13 @@ class Survey:
     def __init__(
         self, source: Source, key: str, languages: tuple[str, str], rng: np.random.Generator
     ) -> None:
-        self.source, self.key, self.languages = source, key, languages
+        self.source, self.key = source, key
+        self.sides = Side(languages[0]), Side(languages[1])
         self.pairs = 0
-        # For the sources and for the targets: how many have each length, how often each character
-        # occurs.
-        self.lengths: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
-        self.characters: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.sample: list[tuple[int, str, str]] = []  # row, source, target
         self._rng, self._drawn = rng, np.empty(0)
         self._files: list[tuple[int, str]] = []  # the row that each stretch of a file begins with
         self._lines: list[NDArray[np.int32]] = []
-        self._hashes: tuple[list[Hashes], list[Hashes]] = ([], [])
-        self._writings: list[NDArray[np.int8]] = []  # from _CODES; 0 for others
 
     def read(self, rules: Mapping[str, Check], refused: Collection[str], report: Report) -> None:
         """Read all pairs, and report what the reader and the rules find.
@@ -63,7 +90,7 @@ class Survey:
             refused: those of them that training stops at.
             report: takes the findings.
         """
-        one, other = self.languages
+        one, other = (side.language for side in self.sides)
         chunks = counted(
             self.source.chunks(), f"{self.key}: checking", size=lambda chunk: len(chunk.lines)
         )
@@ -83,14 +110,8 @@ class Survey:
             return
         self._files.append((self.pairs, chunk.file))
         self._lines.append(np.array(chunk.lines, np.int32))
-        sides = (chunk.sources, chunk.targets)
-        for side, texts in enumerate(sides):
-            self.lengths[side].update(map(length, texts))
-            self.characters[side].update("".join(texts))
-            self._hashes[side].append(hash_texts(texts))
-            if is_chinese(self.languages[side]):
-                codes = [_CODES.get(writing_of(text), 0) for text in texts]
-                self._writings.append(np.array(codes, np.int8))
+        for side, texts in zip(self.sides, (chunk.sources, chunk.targets), strict=True):
+            side.take(texts)
         self._draw(chunk)
         self.pairs += len(chunk.lines)
 
@@ -113,17 +134,9 @@ class Survey:
         first, file = self._files[at]
         return file, int(self._lines[at][row - first])
 
-    def hashes(self, side: int) -> Hashes:
-        """Of the sources (0) or of the targets (1)."""
-        return np.concatenate([np.empty(0, np.uint64), *self._hashes[side]])
-
-    def pair_hashes(self) -> Hashes:
-        return hash_pairs(self.hashes(0), self.hashes(1))
-
-    def in_writing(self, wanted: str) -> Rows:
-        """The rows whose Chinese side is wholly "simplified" or "traditional"."""
-        codes = np.concatenate([np.empty(0, np.int8), *self._writings])
-        return np.flatnonzero(codes == _CODES[wanted])
+    def hashes(self) -> Hashes:
+        """Of all pairs, see `zhen.data.repeats`."""
+        return hash_pairs(*(side.hashes() for side in self.sides))
 
 
 def survey_all(
@@ -158,13 +171,14 @@ def survey_all(
         for earlier in surveys:
             report_shared(survey, earlier, report)
         surveys.append(survey)
-    report_writing(surveys, report)
+    for i in range(len(languages)):
+        report_writing(surveys, i, report)
     return surveys
 
 
 def report_duplicates(survey: Survey, report: Report) -> None:
     """Report each pair that was there before in its split."""
-    rows, firsts = repeated(survey.pair_hashes())
+    rows, firsts = repeated(survey.hashes())
     for row, first in zip(rows.tolist(), firsts.tolist(), strict=True):
         _report(
             survey, row, DUPLICATES, "the same pair as {}:{}".format(*survey.where(first)), report
@@ -178,11 +192,11 @@ def report_shared(survey: Survey, earlier: Survey, report: Report) -> None:
         survey: the split to report of.
         earlier: the other.
     """
-    rows, firsts = shared(survey.pair_hashes(), earlier.pair_hashes())
+    rows, firsts = shared(survey.hashes(), earlier.hashes())
     whole = set(rows.tolist())
     found = [("pair", rows, firsts)]
-    for side, language in enumerate(survey.languages):
-        found.append((f"{language} side", *shared(survey.hashes(side), earlier.hashes(side))))
+    for side, other in zip(survey.sides, earlier.sides, strict=True):
+        found.append((f"{side.language} side", *shared(side.hashes(), other.hashes())))
     for what, rows, firsts in found:
         kind = "shared_pairs" if what == "pair" else "shared_sides"
         for row, first in zip(rows.tolist(), firsts.tolist(), strict=True):
@@ -192,18 +206,22 @@ def report_shared(survey: Survey, earlier: Survey, report: Report) -> None:
                 _report(survey, row, kind, message, report)
 
 
-def report_writing(surveys: Sequence[Survey], report: Report) -> None:
-    """Report each Chinese text in the way of writing that fewer texts of the corpus have."""
-    rows = {way: [survey.in_writing(way) for survey in surveys] for way in WRITINGS}
+def report_writing(surveys: Sequence[Survey], side: int, report: Report) -> None:
+    """Report each Chinese text in the way of writing that fewer texts of its side have.
+
+    Args:
+        surveys: all splits.
+        side: 0 for the sources, 1 for the targets.
+    """
+    rows = {way: [each.sides[side].in_writing(way) for each in surveys] for way in WRITINGS}
     counts = {way: sum(map(len, found)) for way, found in rows.items()}
     rare, usual = sorted(WRITINGS, key=counts.__getitem__)
     for survey, found in zip(surveys, rows[rare], strict=True):
-        language = next(filter(is_chinese, survey.languages), "")
+        message = (
+            f"the {survey.sides[side].language} side is {rare}: of the corpus {counts[rare]:,} are,"
+            f" {counts[usual]:,} are {usual}"
+        )
         for row in found.tolist():
-            message = (
-                f"the {language} side is {rare}: of the corpus {counts[rare]:,} are,"
-                f" {counts[usual]:,} are {usual}"
-            )
             _report(survey, row, "writing", message, report)
 
 
