@@ -164,7 +164,7 @@ def _alike(
             pairs, total, squares = pairs + count, total + count * each, squares + count * each**2
         bands[length] = band
         mean = total / pairs
-        # Within 1.2 standard deviations are three of four pairs; measured, not much else matters.
+        # Most of them lie within it; from 1 to 3 standard deviations make next to no difference.
         spread = 2.4 * sqrt(max(squares / pairs - mean**2, 0))
         batches = pairs / (tokens / (mean + length))
         if length + 1 - first >= spread / batches:
