@@ -140,14 +140,13 @@ def prepare(
 
 
 def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """For each side of a split: its key, the language, sentences, pieces, and the rare among these.
+    """For each side of a split: its key, the language, sentences, pieces, characters without one.
 
-    Rare is a piece that stands for a character, or a byte of one, that the vocabulary lacks. Of a
-    large split, some pairs are looked at, evenly spread.
+    Of a large split, some pairs are looked at, evenly spread.
     """
     import numpy as np
 
-    from zhen.data.vocabulary import BYTES, CONTROLS, UNK
+    from zhen.data.vocabulary import CONTROLS
 
     pairs = data.split(name)
     some = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), ENOUGH)).astype(int))
@@ -158,10 +157,8 @@ def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int,
         (data.target_lang, data.tokenizer.target, [batch.labels for batch in batches]),
     ):
         every = np.concatenate([side.numpy().ravel() for side in ids])
-        names = vocabulary.pieces(range(len(vocabulary)))
-        rare = [i for i, piece in enumerate(names) if piece in {*BYTES, UNK}]
-        counts = int((every >= len(CONTROLS)).sum()), int(np.isin(every, rare).sum())
-        rows.append((data.key(name), language, len(some), *counts))
+        text = every[every >= len(CONTROLS)].tolist()
+        rows.append((data.key(name), language, len(some), len(text), vocabulary.fallbacks(text)))
     return rows
 
 

@@ -163,8 +163,7 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
     """How the tokenizer cuts the splits up.
 
     Args:
-        rows: split, language, sentences, pieces in them, and how many of these are rare: bytes of
-            a character that the vocabulary lacks, or what stands for it.
+        rows: split, language, sentences, pieces in them, and how many characters have no piece.
     """
     cells = [
         [
@@ -172,15 +171,15 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
             language,
             f"{sentences:,}",
             f"{pieces / max(sentences, 1):.1f}",
-            f"{100 * rare / max(pieces, 1):.3f} %",
+            f"{rare:,}",
         ]
         for key, language, sentences, pieces, rare in rows
     ]
     note = (
-        "Rare pieces are the bytes of a character that the vocabulary lacks, or <unk>. The pieces"
-        " that begin and end a sentence are not counted."
+        "A rare character has no piece: its bytes stand for it, or <unk>. The pieces that begin and"
+        " end a sentence are not counted."
     )
-    head = ["split", "language", "sentences", "pieces in each", "rare among them"]
+    head = ["split", "language", "sentences", "pieces in each", "rare characters"]
     return Section("Vocabulary", [note, Table(head, "<<>>>", cells)])
 
 
