@@ -157,7 +157,7 @@ def batches(overrides: list[str], updates: int) -> list[Row]:
     loaded = tokens / seconds
 
     pieces, progress = data.tokenizer, Progress(refresh_seconds=1e9)
-    model = build(cfg.model, "model", vocab_size=pieces.vocab_size, pad_id=pieces.pad_id)
+    model = build(cfg.model, "model", **pieces.vocab_sizes, pad_id=pieces.pad_id)
     module = TranslationModule(
         Translator(model, pieces, data.source_lang, data.target_lang),
         decode=build(cfg.decode, "decode"),

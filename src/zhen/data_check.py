@@ -71,7 +71,8 @@ def data_check(cfg: DictConfig) -> None:
         report.sample(surveys[0]),
     ]
     # What matters comes where the eye is: first on a page, last on a terminal.
-    verdict, title = report.verdict(reasons), f"Data check: {surveys[0].source.name}"
+    verdict = report.verdict(reasons, encoded=cfg.vocabulary)
+    title = f"Data check: {surveys[0].source.name}"
     page = report_page(title, [verdict, *sections])
     write_atomic(folder / "report.html", page, key="output")
     print(report_text([*sections, verdict]))

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from zhen.data.batching import plan_in_order
 from zhen.data.ragged import pad
+from zhen.data.scripts import is_chinese
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
@@ -177,7 +178,7 @@ class Translator:
 
     def _join(self, parts: list[list[Translation]]) -> list[Translation]:
         """The translations of a line from those of its parts: best with best, and so on."""
-        space = "" if self.target_lang == "zh" else " "
+        space = "" if is_chinese(self.target_lang) else " "
         return [
             Translation(space.join(part.text for part in of_rank), sum(p.score for p in of_rank))
             for of_rank in (zip(*parts, strict=False) if parts else [()])

@@ -25,7 +25,7 @@ from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
 from zhen.data.tokenizer import Tokenizer
-from zhen.errors import UserError
+from zhen.errors import UserError, one_line
 
 log = logging.getLogger(__name__)
 
@@ -319,10 +319,17 @@ class TranslationData(L.LightningDataModule):
             epoch = self.trainer.current_epoch
             # Lightning will come back for the loader of the next epoch.
             self.trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]
-        # Each process has its own: ranks, and runs that share a cache, may be in different epochs.
-        self._cut = tempfile.TemporaryDirectory(dir=self._cache_dir, prefix=".epoch.")
         rng = np.random.default_rng((self._seed, epoch))
-        return pairs.cut_anew(Path(self._cut.name), self._dropout, rng, self._max_length)
+        try:
+            # Not in the cache: ranks, and runs that share one, may be in different epochs.
+            self._cut = tempfile.TemporaryDirectory(prefix="zhen-epoch-")
+            return pairs.cut_anew(Path(self._cut.name), self._dropout, rng)
+        except OSError as error:
+            raise UserError(
+                f"tokenizer.dropout: cannot keep the pairs of an epoch in {tempfile.gettempdir()}:"
+                f" {error.strerror or one_line(error)}; make room, or choose another place with"
+                " TMPDIR"
+            ) from error
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")

@@ -114,23 +114,24 @@ class EncodedPairs(TorchDataset[Batch]):
 
         return cls(entry(cache_dir / "pairs", key, make, what=what), corpus, tokenizer)
 
-    def cut_anew(
-        self, folder: Path, dropout: float, rng: np.random.Generator, max_length: int
-    ) -> "EncodedPairs":
+    def cut_anew(self, folder: Path, dropout: float, rng: np.random.Generator) -> "EncodedPairs":
         """The same pairs with BPE-dropout (Provilkov et al. 2020), kept in `folder`.
 
         Args:
             folder: empty; it must stay as long as the pairs are used.
             dropout: probability of leaving a merge out.
             rng: what is left out follows from it.
-            max_length: pieces a side; a text that would become longer is cut as without dropout.
+
+        A text that would become longer than the longest is now is cut as without dropout: budgets
+        and positions that are enough stay enough.
         """
+        longest = int(self.lengths.max()) - 1
 
         def cut(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
             whole = vocabulary.encode(texts)
             anew = vocabulary.encode(texts, dropout, rng)
             return [
-                new if len(new) <= max_length else old for old, new in zip(whole, anew, strict=True)
+                new if len(new) <= longest else old for old, new in zip(whole, anew, strict=True)
             ]
 
         _write(folder, self._corpus, self._tokenizer, self.rows, None, "BPE-dropout", cut)

@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,3 @@ class _Lines:
 
     def close(self, done: int, seconds: float) -> None:
         log.info("%s: %s in %.0f s", self._what, f"{done:,}", seconds)
-
-
-def rows_of(value: Any) -> int:
-    """The number of rows, for tables and batches: a `size` for `counted`."""
-    return int(value.num_rows)

@@ -192,10 +192,21 @@ def sample(survey: Survey) -> Section:
     return Section("Random pairs", [Table(head, "<<<", rows)])
 
 
-def verdict(reasons: Sequence[str]) -> Section:
-    """Whether training would accept the corpus."""
+def verdict(reasons: Sequence[str], *, encoded: bool = True) -> Section:
+    """Whether training would accept the corpus.
+
+    Args:
+        reasons: why not.
+        encoded: the pairs were encoded, too, which may find some too long for the model.
+    """
     if not reasons:
-        return Section("Verdict", ["Training would accept this corpus."])
+        accepted = "Training would accept this corpus."
+        if not encoded:
+            accepted = (
+                "Training would accept this corpus, as far as reading and cleaning can tell:"
+                " sentences too long for the model show in their pieces alone."
+            )
+        return Section("Verdict", [accepted])
     said = "Training would refuse this corpus:"
     return Section("Verdict", [said, *(f"- {shown(reason)}" for reason in reasons)])
 

@@ -94,6 +94,9 @@ class Vocabulary:
                 f"its normalizer must be NFC, NFKC or none, but is {normalizer['type']};"
                 " train a tokenizer with zhen"
             )
+        for extra in ("post_processor", "padding", "truncation"):
+            if about.get(extra) is not None:
+                raise ValueError(f"its {extra} must be null; train a tokenizer with zhen")
         if about["model"].get("dropout"):
             raise ValueError("it has a dropout of its own: set that to null")
         (probe,) = vocabulary.normalise([PROBE])

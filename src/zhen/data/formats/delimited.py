@@ -79,8 +79,10 @@ def _pairs(
         return
     if layout.header is not None:
         header = layout.header
-    elif not isinstance(first, Fault):
-        header = header or layout.named or set(layout.languages) <= set(first[1])
+    else:
+        header = header or layout.named
+        if not isinstance(first, Fault):
+            header = header or set(layout.languages) <= set(first[1])
     count: int | None = None  # fields of a row
     source, target = layout.numbers if not layout.named else (0, 0)
     if header:
