@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.data.hard_texts import ODD, TEXTS, TRAINING, TRAPS
 from tests.toy_tokenizer import learn
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from zhen.data.vocabulary import BYTES, CONTROLS, UNK, Vocabulary
 
@@ -220,7 +220,14 @@ def other_kinds() -> dict[str, str]:
     (lower := ours()).normalizer = normalizers.Lowercase()
     (spaced := ours()).decoder = None  # puts spaces between pieces
     (random := ours()).model.dropout = 0.5  # another cut each time
-    kinds = {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
+    # Ends that we put there ourselves; padding that reads as text; a text cut short in silence.
+    (ending := ours()).post_processor = processors.TemplateProcessing(
+        "$A </s>", None, [("</s>", 2)]
+    )
+    (padding := ours()).enable_padding(length=99)
+    (truncation := ours()).enable_truncation(512)
+    kinds = {"ending": ending, "padding": padding, "truncation": truncation}
+    kinds |= {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
     kinds |= {"lower": lower, "spaced": spaced, "dropout": random}
     return {name: backend.to_str() for name, backend in kinds.items()}
 
