@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.data.hard_texts import ODD, TEXTS, TRAINING, TRAPS
 from tests.toy_tokenizer import learn
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from zhen.data.vocabulary import BYTES, CONTROLS, UNK, Vocabulary
 
@@ -220,8 +220,15 @@ def other_kinds() -> dict[str, str]:
     (lower := ours()).normalizer = normalizers.Lowercase()
     (spaced := ours()).decoder = None  # puts spaces between pieces
     (random := ours()).model.dropout = 0.5  # another cut each time
+    (short := ours()).enable_truncation(512)  # drops the end of a text
+    (padded := ours()).enable_padding()
+    (framed := ours()).post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    (added := ours()).add_tokens(["漂亮"])
     kinds = {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
     kinds |= {"lower": lower, "spaced": spaced, "dropout": random}
+    kinds |= {"short": short, "padded": padded, "framed": framed, "added": added}
     return {name: backend.to_str() for name, backend in kinds.items()}
 
 
