@@ -134,3 +134,7 @@ def test_the_order_of_the_words_means_nothing() -> None:
              for j, b in enumerate("ghijk") for c in "lmn"}  # fmt: skip
     backwards = dict(reversed(words.items()))
     assert learn_unigram(words, 60, 2) == learn_unigram(backwards, 60, 2)
+    # Ten pieces that are as good as each other, and room for three.
+    equals = {f"{a}{a.upper()}": 5 for a in "abcdefghij"}
+    backwards = dict(reversed(equals.items()))
+    assert learn_unigram(equals, 23, 2) == learn_unigram(backwards, 23, 2)

@@ -220,15 +220,15 @@ def other_kinds() -> dict[str, str]:
     (lower := ours()).normalizer = normalizers.Lowercase()
     (spaced := ours()).decoder = None  # puts spaces between pieces
     (random := ours()).model.dropout = 0.5  # another cut each time
-    # Ends that we put there ourselves; padding that reads as text; a text cut short in silence.
-    (ending := ours()).post_processor = processors.TemplateProcessing(
-        "$A </s>", None, [("</s>", 2)]
+    (short := ours()).enable_truncation(512)  # drops the end of a text
+    (padded := ours()).enable_padding()
+    (framed := ours()).post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
     )
-    (padding := ours()).enable_padding(length=99)
-    (truncation := ours()).enable_truncation(512)
-    kinds = {"ending": ending, "padding": padding, "truncation": truncation}
-    kinds |= {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
+    (added := ours()).add_tokens(["漂亮"])
+    kinds = {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
     kinds |= {"lower": lower, "spaced": spaced, "dropout": random}
+    kinds |= {"short": short, "padded": padded, "framed": framed, "added": added}
     return {name: backend.to_str() for name, backend in kinds.items()}
 
 

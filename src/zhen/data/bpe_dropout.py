@@ -6,6 +6,7 @@ so that a text is cut the same way whichever texts stand beside it.
 """
 
 from collections.abc import Sequence
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,39 @@ class Merges:
             known = (self._keys[found] == pairs) & (words[:-1] == words[1:])
             ranks[:-1][known] = self._rank[found[known]]
         return ranks
+
+
+def merge_texts(
+    texts: Sequence[Sequence[int]],
+    words: Sequence[Sequence[int | None]],
+    merges: Merges,
+    dropout: float,
+    rng: np.random.Generator,
+) -> list[list[int]]:
+    """The pieces of each text.
+
+    Args:
+        texts: the characters of each.
+        words: the number, in its text, of the word that each character stands in.
+        merges: what may be merged.
+        dropout: probability of leaving a merge out.
+        rng: gives one number for each text.
+    """
+    pieces = np.fromiter(chain.from_iterable(texts), dtype=np.int64)
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    bounds = np.concatenate([[0], lengths.cumsum()])  # of each text in `pieces`
+    # A word begins where its number is another one, or with its text.
+    numbers = np.fromiter(chain.from_iterable(words), dtype=np.int64)
+    begins = np.diff(numbers, prepend=-1) != 0
+    begins[bounds[:-1][lengths > 0]] = True
+    keys = rng.integers(0, 2**64, size=len(texts), dtype=np.uint64)
+    places = np.arange(len(pieces)) - np.repeat(bounds[:-1], lengths)
+    keys = mix(np.repeat(keys, lengths), places)
+    merged = merges(pieces, begins.cumsum(), keys, dropout)
+    left = merged >= 0
+    ends = np.concatenate([[0], left.cumsum()])[bounds]
+    ids = merged[left].tolist()
+    return [ids[start:end] for start, end in pairwise(ends.tolist())]
 
 
 def mix(keys: NDArray[np.uint64], n: NDArray[np.int64] | int) -> NDArray[np.uint64]:

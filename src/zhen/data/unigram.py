@@ -37,7 +37,7 @@ def learn_unigram(
         size: pieces at most, not below the number of characters.
         min_frequency: a piece of several characters was seen at least so often.
     """
-    words = dict(sorted(words.items()))  # their order decides between equally good pieces
+    words = dict(sorted(words.items()))  # so that sums are made in one order
     text = "".join(words)
     if not text:
         return []

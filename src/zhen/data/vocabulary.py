@@ -10,14 +10,13 @@ Ids are in this order: control pieces, 256 bytes (or <unk> in their place), lear
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from zhen.data.bpe_dropout import Merges, mix
+from zhen.data.bpe_dropout import Merges, merge_texts
 from zhen.errors import one_line
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
@@ -76,7 +75,7 @@ class Vocabulary:
 
         Raises:
             ValueError: the text is no tokenizer, its control pieces and bytes are not where they
-                must be, or a text does not come back as it was.
+                must be, it does more than to cut, or a text does not come back as it was.
         """
         try:
             backend = Backend.from_str(text)
@@ -87,18 +86,18 @@ class Vocabulary:
         for position, piece in enumerate(layout):
             if backend.token_to_id(piece) != position:
                 raise ValueError(f"piece {position} must be {piece!r}; train a tokenizer with zhen")
-        about = json.loads(text)
+        about = json.loads(vocabulary.to_json())
+        for part in ("added_tokens", "truncation", "padding", "post_processor"):
+            if about[part]:
+                raise ValueError(f"its {part} must be null; train a tokenizer with zhen")
+        if about["model"].get("dropout"):
+            raise ValueError("its dropout must be null; train a tokenizer with zhen")
         normalizer = about["normalizer"]
         if normalizer is not None and normalizer["type"].lower() not in NORMALIZERS:
             raise ValueError(
-                f"its normalizer must be NFC, NFKC or none, but is {normalizer['type']};"
-                " train a tokenizer with zhen"
+                f"its normalizer must be NFC, NFKC or null, but is {normalizer['type']}; train a"
+                " tokenizer with zhen"
             )
-        for extra in ("post_processor", "padding", "truncation"):
-            if about.get(extra) is not None:
-                raise ValueError(f"its {extra} must be null; train a tokenizer with zhen")
-        if about["model"].get("dropout"):
-            raise ValueError("it has a dropout of its own: set that to null")
         (probe,) = vocabulary.normalise([PROBE])
         if not vocabulary._has_bytes:
             probe = "".join(c for c in probe if backend.token_to_id(c) is not None)
@@ -141,24 +140,11 @@ class Vocabulary:
         if rng is None:
             raise ValueError("`dropout` needs `rng`")
         characters = self._characters.encode_batch(list(texts))
-        of_texts = [encoding.ids for encoding in characters]
-        pieces = np.fromiter(chain.from_iterable(of_texts), dtype=np.int64)
-        lengths = np.array([len(ids) for ids in of_texts], dtype=np.int64)
-        bounds = np.concatenate([[0], lengths.cumsum()])  # of each text in `pieces`
-        # A word ends where the library's number of it changes, or with its text.
-        numbers = np.fromiter(
-            chain.from_iterable(encoding.word_ids for encoding in characters), dtype=np.int64
-        )
-        begins = np.diff(numbers, prepend=-1) != 0
-        begins[bounds[:-1][lengths > 0]] = True
-        keys = rng.integers(0, 2**64, size=len(texts), dtype=np.uint64)
-        places = np.arange(len(pieces)) - np.repeat(bounds[:-1], lengths)
-        keys = mix(np.repeat(keys, lengths), places)
-        merged = self._merges(pieces, begins.cumsum(), keys, dropout)
-        left = merged >= 0
-        ends = np.concatenate([[0], left.cumsum()])[bounds]
-        ids = merged[left].tolist()
-        return [ids[start:end] for start, end in pairwise(ends.tolist())]
+        return merge_texts(
+            [encoding.ids for encoding in characters],
+            [encoding.word_ids for encoding in characters],
+            self._merges, dropout, rng,
+        )  # fmt: skip
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Text of each sequence; control pieces are left out."""
