@@ -143,8 +143,8 @@ def test_characters_that_train_lacks() -> None:
 def test_vocabulary() -> None:
     section = report.vocabulary([("val", "zh", 4, 10, 1), ("val", "en", 0, 0, 0)])
     assert table(section) == [
-        ["val", "zh", "4", "2.5", "10.000 %"],
-        ["val", "en", "0", "0.0", "0.000 %"],
+        ["val", "zh", "4", "2.5", "1"],
+        ["val", "en", "0", "0.0", "0"],
     ]
 
 
