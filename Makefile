@@ -7,18 +7,18 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup train evaluate translate attention corpus bench test test-fast lint format clean
+TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := train evaluate translate attention
-TAKE_ARGS := train evaluate translate attention corpus bench test test-fast
+TAKE_OVERRIDES := data-check train evaluate translate attention
+TAKE_ARGS := data-check train evaluate translate attention corpus bench test test-fast
 TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
-TAKE_OUT := translate attention
+TAKE_OUT := data-check translate attention
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
 SETTINGS := ARGS CKPT FILE OUT TARGET TEXT
@@ -54,6 +54,9 @@ help: ## list the commands
 
 setup: ## install into .venv what the other commands need (they do it themselves)
 	@$(UP_TO_DATE)
+
+data-check: setup ## look a corpus over before training: data=files data.train=path; OUT=folder
+	@$(RUN) -m zhen.data_check
 
 train: setup ## train, test the best checkpoint, print a summary
 	@$(RUN) -m zhen.train

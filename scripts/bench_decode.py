@@ -44,7 +44,7 @@ from scripts.peers import (
 )
 
 from zhen.compose import ROOT
-from zhen.data.pairs import pad
+from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, generate
 from zhen.errors import UserError, one_line
@@ -167,7 +167,7 @@ def read_sources(text: Path | None, checkpoint: Path, translator: Translator) ->
             lines += path.read_text(encoding="utf-8").split("\n")
         except (OSError, UnicodeError) as error:
             raise UserError(f"--text: cannot read {path}: {error}") from error
-    encoded = translator.tokenizer.encode([line.strip() for line in lines])
+    encoded = translator.tokenizer.source.encode([line.strip() for line in lines])
     sources = [[*ids, EOS] for ids in encoded if 0 < len(ids) < translator.model.max_positions]
     if not sources:
         place = text or checkpoint.parent.parent / "test*.src"

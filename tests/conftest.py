@@ -70,7 +70,7 @@ def make_module(make_data: Maker) -> Maker:
     def make(data: TranslationData, **changes: Any) -> TranslationModule:
         torch.manual_seed(0)
         model = Transformer(
-            vocab_size=data.tokenizer.vocab_size,
+            **data.tokenizer.vocab_sizes,
             d_model=16,
             num_heads=2,
             d_ff=32,

@@ -231,7 +231,10 @@ BAD = [
     ("data.train=''", "`data.train` must be the path of a TSV, but is empty"),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
-    ("data.batch.tokens=9", "`data`: `batch.tokens` must be above `max_length` (128), but is 9"),
+    (
+        "data.batch.tokens=9",
+        "`data`: `batch.tokens` must be at least 258, two sides of `max_length`",
+    ),
     ("data.test=empty.tsv", "data.test: empty.tsv has no pairs"),
     (
         "data.train=half.tsv",
@@ -240,6 +243,10 @@ BAD = [
     ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
     ("data.test={val: empty.tsv}", "`data`: a part of `test` must be named with letters, digits,"),
     ("tokenizer.vocab_size=9", "`tokenizer`: `vocab_size` must be at least 260, but is 9"),
+    ("tokenizer.vocab_size={zh: 9}", "`tokenizer`: `vocab_size` must have source and target, but"),
+    ("tokenizer.kind=wordpiece", "`tokenizer.kind` must be one of 'bpe', 'unigram', 'char', but"),
+    ("tokenizer.path=empty.tsv", "tokenizer.path: empty.tsv: not a tokenizer.json ("),
+    ("tokenizer.path={source: a, target: b}", "tokenizer.path.source: cannot read a: No such file"),
     ("scheduler.warmup_updates=-1", "`scheduler`: `warmup_updates` must be at least 0, but is -1"),
     ("callbacks.samples.count=-1", "`callbacks.samples`: `count` must be at least 0, but is -1"),
 ]
@@ -535,7 +542,7 @@ def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -
         assert error == "error: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
 def test_help_takes_no_time(place: Place, command: str) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = place.run(command, "--help")

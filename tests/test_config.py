@@ -404,7 +404,7 @@ def test_a_sweep_of_runs_on_two_ranks_each(tmp_path: Path) -> None:
         assert (run / "results.json").is_file() and (run / "log.1.txt").is_file()
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
 def test_help_does_not_wait_for_torch(command: str) -> None:
     done, _ = zhen(f"zhen.{command}", "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and f"zhen {command}: settings are given as" in done.stdout
@@ -413,12 +413,21 @@ def test_help_does_not_wait_for_torch(command: str) -> None:
         assert heavy not in loaded
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention"])
-def test_a_mistyped_key_ends_a_real_process_at_once(command: str) -> None:
-    done, seconds = zhen(f"zhen.{command}", "decoed=greedy")
+@pytest.mark.parametrize(
+    ("command", "typo", "key"),
+    [
+        ("train", "decoed", "decode"),
+        ("evaluate", "decoed", "decode"),
+        ("translate", "decoed", "decode"),
+        ("attention", "decoed", "decode"),
+        ("data_check", "data.valsize", "data.val_size"),
+    ],
+)
+def test_a_mistyped_key_ends_a_real_process_at_once(command: str, typo: str, key: str) -> None:
+    done, seconds = zhen(f"zhen.{command}", f"{typo}=greedy")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr == (
-        "error: `decoed` is not a key; did you mean `decode`?"
-        " A key that is meant to be new gets a plus: '+decoed=greedy'\n"
+        f"error: `{typo}` is not a key; did you mean `{key}`?"
+        f" A key that is meant to be new gets a plus: '+{typo}=greedy'\n"
     )
     assert seconds < 10

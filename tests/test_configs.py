@@ -10,10 +10,11 @@ from omegaconf import OmegaConf
 
 from zhen.compose import CONFIGS, compose, groups
 from zhen.config import build, build_all
+from zhen.errors import UserError
 from zhen.schema import LIMITS, check
 
 FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
-COMMANDS = ["train", "evaluate", "translate", "attention"]
+COMMANDS = ["train", "evaluate", "translate", "attention", "data_check"]
 CHOICES = [
     f"{group}={option}"
     for group, options in groups("train").items()
@@ -28,8 +29,12 @@ def name(path: Path) -> str:
 
 
 def overrides(choice: str) -> list[str]:
-    needs_pairs = choice in ("data=files", "experiment=tatoeba")
-    return [choice, *(PAIRS if needs_pairs else [])]
+    needs = {
+        "data=files": PAIRS,
+        "experiment=tatoeba": PAIRS,
+        "data=hub": ["data.reader.name=OWNER/NAME"],
+    }
+    return [choice, *needs.get(choice, [])]
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -96,7 +101,7 @@ def test_a_command_composes_and_passes_its_check(command: str) -> None:
     check(compose(command))
 
 
-@pytest.mark.parametrize("command", COMMANDS[1:])
+@pytest.mark.parametrize("command", ["evaluate", "translate", "attention"])
 @pytest.mark.parametrize("option", groups("train")["decode"])
 def test_decoding_is_chosen_alike_everywhere(command: str, option: str) -> None:
     check(cfg := compose(command, [f"decode={option}"]))
@@ -136,6 +141,50 @@ def test_the_paper_sizes() -> None:
 def test_one_test_file_may_replace_the_parts() -> None:
     check(cfg := compose("train", ["data.test=mine.tsv"]))
     assert cfg.data.test == "mine.tsv"
+
+
+def test_data_sets_of_the_hub_say_which_and_what_is_taken_from_train() -> None:
+    opus = compose("train", ["data=opus100"]).data
+    assert (opus.train, opus.val, opus.test) == ("train", "validation", "test")
+    assert opus.reader == {
+        "_target_": "zhen.data.Hub",
+        "name": "Helsinki-NLP/opus-100",
+        "config": "en-zh",
+        "revision": None,
+        "columns": None,
+    }
+    news = compose("train", ["data=news_commentary", "data/clean=usual"]).data
+    assert (news.reader.name, news.reader.config) == ("Helsinki-NLP/news_commentary", "en-zh")
+    assert (news.train, news.val, news.test) == ("train", None, None)
+    assert news.val_size == news.test_size == 2000
+    assert news.clean.duplicates
+
+
+READER = [
+    ("data=files", "format=xls", "`data.reader.format` must be one of 'tsv', 'csv', 'jsonl', "),
+    ("data=files", "format=jsnl", "did you mean `jsonl`"),
+    ("data=files", "columns=[0,2.5]", "`data.reader.columns` must be a list, each value an int or"),
+    ("data=files", "columns=zh", "`data.reader.columns` must be a list, each value an int or a"),
+    ("data=files", "header=1", "`data.reader.header` must be true or false or null, but is 1"),
+    ("data=files", "+name=x", "`data.reader.name` is not a parameter of zhen.data.Files"),
+    ("data=files", "+colums=[0,1]", "did you mean `data.reader.columns`?"),
+    ("data=hub", "columns=[0,1]", "`data.reader.columns` must be a list, each value a string or"),
+    ("data=hub", "revision=7", "as text it is written data.reader.revision='\"7\"'"),
+    (
+        "data=hub",
+        "config=x",
+        "`data.reader.name` has no value: give one, as data.reader.name=VALUE",
+    ),
+]
+
+
+@pytest.mark.parametrize(("choice", "override", "message"), READER)
+def test_options_of_a_reader_are_checked(choice: str, override: str, message: str) -> None:
+    more = [] if override == "config=x" else overrides(choice)[1:]
+    plus, name = ("+", override[1:]) if override[0] == "+" else ("", override)
+    with pytest.raises(UserError) as refused:
+        check(compose("train", [choice, *more, f"{plus}data.reader.{name}"]))
+    assert message in str(refused.value)
 
 
 def test_relative_directories_lie_below_the_repository(tmp_path: Path) -> None:

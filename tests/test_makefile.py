@@ -30,7 +30,8 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup train evaluate translate attention corpus bench test test-fast lint format clean"
+    "help setup data-check train evaluate translate attention corpus bench"
+    " test test-fast lint format clean"
 ).split()
 
 RECORDER = """
@@ -314,6 +315,16 @@ def test_evaluate_takes_a_checkpoint(checkout: Checkout, path: str) -> None:
     assert hydra_value(checkout.call("evaluate", f"CKPT={path}").argv[2]) == ("ckpt", path)
 
 
+def test_data_check_takes_overrides_and_a_folder(checkout: Checkout) -> None:
+    call = checkout.call("data-check", "data=files", "data.train=a b.tsv", "OUT=a folder")
+    assert call.argv[:2] == ["-m", "zhen.data_check"]
+    assert dict(map(hydra_value, call.argv[2:])) == {
+        "data": "files",
+        "data.train": "a b.tsv",
+        "output": "a folder",
+    }
+
+
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     call = checkout.call("bench", "ARGS='runs/a b/best.ckpt' --rounds 5")
     assert call.argv == ["scripts/bench_decode.py", "runs/a b/best.ckpt", "--rounds", "5"]
@@ -326,6 +337,7 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
         (["train", "CKPT=x"], "CKPT="),
         (["translate", "TARGET=x"], "TARGET="),
         (["attention", "FILE=x"], "FILE="),
+        (["data-check", "TEXT=x"], "TEXT="),
         (["evaluate", "FILE=x"], "FILE="),
         (["evaluate", "OUT=x"], "OUT="),
         (["lint", "ARGS=x"], "ARGS="),

@@ -4,6 +4,7 @@ Where the model's words do not matter, it is replaced by an echo that says its s
 the translation is the line itself, and anything lost, doubled or out of order shows.
 """
 
+import json
 import logging
 import os
 import pickle
@@ -17,9 +18,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.toy_tokenizer import learn
 
 from zhen import translator as module
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data import Tokenizer, Vocabulary
 from zhen.decoding import DecodeOptions, Hypothesis
 from zhen.errors import UserError
 from zhen.model import Transformer
@@ -27,17 +29,27 @@ from zhen.translator import Translator, read_checkpoint
 
 POSITIONS = 24
 TRAINING = ["你很漂亮。我喜欢你！", "It is 3.5 metres long. Is it?", '他说："你好。"'] * 3
-TOKENIZER = Tokenizer.train(TRAINING, TokenizerOptions(vocab_size=320))
+TOKENIZER = learn(TRAINING, vocab_size=320)
 GREEDY, BEAM = DecodeOptions(max_new_tokens=12), DecodeOptions(num_beams=3, max_new_tokens=12)
 
 
 def make(positions: int = POSITIONS, **changes: Any) -> Translator:
     torch.manual_seed(0)
     sizes = {
-        "vocab_size": TOKENIZER.vocab_size, "d_model": 16, "num_heads": 2, "d_ff": 32,
+        **TOKENIZER.vocab_sizes, "d_model": 16, "num_heads": 2, "d_ff": 32,
         "num_encoder_layers": 1, "num_decoder_layers": 1, "max_positions": positions,
     }  # fmt: skip
     return Translator(Transformer(**(sizes | changes)).eval(), TOKENIZER, "en", "zh")
+
+
+def make_two(source: Vocabulary, target: Vocabulary) -> Translator:
+    """A translator with a vocabulary for each side."""
+    tokenizer = Tokenizer(source, target)
+    return replace(make(**tokenizer.vocab_sizes), tokenizer=tokenizer)
+
+
+ENGLISH = learn(["It is 3.5 metres long."] * 3, vocab_size=300).source
+CHINESE = learn(["你很漂亮。"] * 3, vocab_size=270).source
 
 
 TRANSLATOR = make()
@@ -109,7 +121,7 @@ def test_several_translations_of_a_line_in_parts(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(module, "generate", two)
     text = "你很漂亮。" * 3
-    each = len(TOKENIZER.encode(["你很漂亮。"])[0])
+    each = len(TOKENIZER.source.encode(["你很漂亮。"])[0])
     best, second = make(positions=each + 1).n_best([text], GREEDY)[0]
     assert (best.text, best.score) == (text, -3.0)
     assert len(second.text) < len(text) and second.score == -6.0
@@ -136,7 +148,7 @@ def test_no_piece_is_lost_doubled_or_out_of_order(
 
 def parts_of(heard: list[list[int]], text: str) -> list[str]:
     """The parts as text, in the order they stand in `text`."""
-    return sorted(TOKENIZER.decode(heard), key=text.index)
+    return sorted(TOKENIZER.source.decode(heard), key=text.index)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +163,7 @@ def parts_of(heard: list[list[int]], text: str) -> list[str]:
 )
 def test_a_long_line_is_cut_at_the_ends_of_sentences(sentences: list[str], echo: list) -> None:
     text = "".join(sentences)
-    lengths = [len(ids) for ids in TOKENIZER.encode(sentences)]
+    lengths = [len(ids) for ids in TOKENIZER.source.encode(sentences)]
     translator = make(positions=max(lengths) + 1)
     assert translator.translate([text], GREEDY) == [text]
     ends = {len("".join(sentences[: i + 1])) for i in range(len(sentences))}
@@ -164,14 +176,14 @@ def test_a_long_line_is_cut_at_the_ends_of_sentences(sentences: list[str], echo:
 
 def test_as_many_sentences_to_a_part_as_fit(echo: list) -> None:
     text = "你很漂亮。" * 10
-    each = len(TOKENIZER.encode(["你很漂亮。"])[0])
+    each = len(TOKENIZER.source.encode(["你很漂亮。"])[0])
     make(positions=3 * each + 1).translate([text], GREEDY)
-    assert sorted(TOKENIZER.decode(echo)) == ["你很漂亮。", *["你很漂亮。" * 3] * 3]
+    assert sorted(TOKENIZER.source.decode(echo)) == ["你很漂亮。", *["你很漂亮。" * 3] * 3]
 
 
 def test_a_long_line_is_named_and_the_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
     fits, too_long = "a" * (POSITIONS - 1), "a" * POSITIONS
-    assert [len(ids) for ids in TOKENIZER.encode([fits, too_long])] == [23, 24]
+    assert [len(ids) for ids in TOKENIZER.source.encode([fits, too_long])] == [23, 24]
     with caplog.at_level(logging.WARNING):
         TRANSLATOR.n_best(["你", fits, too_long, "", too_long * 3], GREEDY, first_line=101)
     assert [record.getMessage() for record in caplog.records] == [
@@ -185,7 +197,7 @@ def test_a_long_line_is_named_and_the_others_are_not(caplog: pytest.LogCaptureFi
 def test_parts_are_joined_as_the_target_language_is(
     target_lang: str, between: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (ids,) = TOKENIZER.encode(["ok"])
+    (ids,) = TOKENIZER.source.encode(["ok"])
     monkeypatch.setattr(
         module, "generate", lambda _, source, *a, **k: [[Hypothesis(ids, 0.0)] for _ in source]
     )
@@ -194,13 +206,13 @@ def test_parts_are_joined_as_the_target_language_is(
 
 
 def test_line_breaks_in_the_output_become_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    (ids,) = TOKENIZER.encode(["one\ntwo\n"])
+    (ids,) = TOKENIZER.source.encode(["one\ntwo\n"])
     monkeypatch.setattr(module, "generate", lambda *a, **k: [[Hypothesis(ids, 0.0)]])
     assert TRANSLATOR.translate(["a"], GREEDY) == ["one two "]
 
 
 def test_the_best_hypothesis_is_the_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    best, other = TOKENIZER.encode(["best", "other"])
+    best, other = TOKENIZER.source.encode(["best", "other"])
     monkeypatch.setattr(
         module, "generate", lambda *a, **k: [[Hypothesis(best, -1.0), Hypothesis(other, -2.0)]]
     )
@@ -241,6 +253,46 @@ def test_every_kind_of_model_comes_back(changes: dict[str, Any], tmp_path: Path)
     found = Translator.load(tmp_path / "x.ckpt")
     assert found.model.config == translator.model.config
     assert found.translate(LINES, GREEDY) == translator.translate(LINES, GREEDY)
+
+
+def test_two_vocabularies_come_back(tmp_path: Path) -> None:
+    translator = make_two(ENGLISH, CHINESE)
+    torch.save(content_of(translator), tmp_path / "x.ckpt")
+    found = Translator.load(tmp_path / "x.ckpt")
+    assert found.description() == translator.description()
+    assert found.translate(LINES, BEAM) == translator.translate(LINES, BEAM)
+
+
+def test_each_vocabulary_has_its_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[int]] = []
+
+    def answer(model, source, *args, **ids: int) -> list[list[Hypothesis]]:
+        heard.extend(source.tolist())
+        (said,) = CHINESE.encode(["漂亮"])
+        return [[Hypothesis(said, 0.0)] for _ in source]
+
+    monkeypatch.setattr(module, "generate", answer)
+    assert make_two(ENGLISH, CHINESE).translate(["It is long"], GREEDY) == ["漂亮"]
+    assert heard == [[*ENGLISH.encode(["It is long"])[0], ENGLISH.eos_id]]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [(CHINESE, ENGLISH), (ENGLISH, ENGLISH), (CHINESE, CHINESE)], ids=str
+)
+def test_vocabularies_of_another_model(
+    source: Vocabulary, target: Vocabulary, tmp_path: Path
+) -> None:
+    content = content_of(make_two(ENGLISH, CHINESE))
+    content["zhen"]["tokenizer"] = Tokenizer(source, target).to_json()
+    torch.save(content, tmp_path / "x.ckpt")
+    assert "its tokenizer is of another model" in refusal(tmp_path / "x.ckpt")
+
+
+def test_one_vocabulary_is_described_as_before_there_could_be_two() -> None:
+    """So that older checkpoints load, and older versions load these."""
+    about = TRANSLATOR.description()
+    assert "source_vocab_size" not in about["model"]
+    assert json.loads(about["tokenizer"])["model"]["type"] == "BPE"
 
 
 def refusal(path: Path) -> str:
@@ -322,7 +374,7 @@ def test_a_hostile_pickle_runs_nothing(
 
 
 def other_tokenizer() -> str:
-    return Tokenizer.train(TRAINING, TokenizerOptions(vocab_size=270)).to_json()
+    return learn(TRAINING, vocab_size=270).to_json()
 
 
 @pytest.mark.parametrize(

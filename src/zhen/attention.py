@@ -36,18 +36,19 @@ def attention(cfg: DictConfig) -> None:
     sizes = translator.model.config
     check_number("layer", cfg.layer, sizes["num_encoder_layers"], sizes["num_decoder_layers"])
     check_number("head", cfg.head, sizes["num_heads"])
-    source = read_sentence(translator, cfg.text, key="text")
+    source = read_sentence(translator, cfg.text, key="text", side="source")
     if cfg.target is None:
         target = best_translation(translator, source, decode)
     else:
-        target = read_sentence(translator, cfg.target, key="target")
+        target = read_sentence(translator, cfg.target, key="target", side="target")
     check_size(sizes, len(source) + 1, len(target) + 1)
     folder = make_directory(cfg.output, key="output") if cfg.output else home_of(checkpoint)
     for name in ("attention.html", "attention.png"):
         check_writable(folder / name, key="output")
 
     maps = look(translator, source, target)
-    source_text, target_text = translator.tokenizer.decode([source, target])
+    (source_text,) = translator.tokenizer.source.decode([source])
+    (target_text,) = translator.tokenizer.target.decode([target])
     html = page(maps, source_text, target_text, cfg.layer, cfg.head)
     png = picture(maps)
     write_atomic(folder / "attention.html", html, key="output")

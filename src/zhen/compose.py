@@ -70,10 +70,19 @@ def groups(config_name: str) -> dict[str, list[str]]:
     assert isinstance(config, DictConfig)
     defaults = OmegaConf.to_container(config.defaults)
     assert isinstance(defaults, list)
-    names = [str(name) for entry in defaults if isinstance(entry, Mapping) for name in entry]
-    return {
-        name: sorted(path.stem for path in (config_directory() / name).glob("*.yaml"))
+    chosen = [str(name) for entry in defaults if isinstance(entry, Mapping) for name in entry]
+    root = config_directory()
+    names = [name for name in chosen if "@" not in name]
+    # A group inside of a group, as data/clean.
+    inner = [
+        str(path.relative_to(root))
         for name in names
+        for path in (root / name).iterdir()
+        if path.is_dir()
+    ]
+    return {
+        name: sorted(path.stem for path in (root / name).glob("*.yaml"))
+        for name in [*names, *sorted(inner)]
     }
 
 

@@ -5,9 +5,9 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 from zhen.errors import UserError
 
@@ -50,28 +50,46 @@ def check_writable(path: str | Path, key: str) -> None:
         raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
 
 
+@contextlib.contextmanager
+def whole_file(path: str | Path, key: str, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
+    """A file to write to, aside; at the end of the block it goes to disk and gets its name.
+
+    Args:
+        path: its name; what was there before stays until then, and for good if the block fails.
+        key: the configuration key that chose the place, for the message.
+        mode: "w" for text, in UTF-8 with `\\n`, or "wb".
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    path = Path(path)
+    aside = None
+    try:
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        encoding, newline = ("utf-8", "\n") if mode == "w" else (None, None)
+        with open(descriptor, mode, encoding=encoding, newline=newline) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(aside, 0o666 & ~_umask())  # mkstemp's own mode hides the file from colleagues
+        os.replace(aside, path)
+    except BaseException as error:
+        if aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        if isinstance(error, OSError):
+            raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
+        raise
+
+
 def write_atomic(path: str | Path, content: str | bytes, key: str = "paths.runs") -> None:
     """Writes a whole file: aside, to disk, then renamed; text in UTF-8 with `\\n`.
 
     Raises:
         UserError: the file cannot be written; what was there before is untouched.
     """
-    path = Path(path)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    aside = None
-    try:
-        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(aside, 0o666 & ~_umask())  # mkstemp's own mode hides the file from colleagues
-        os.replace(aside, path)
-    except OSError as error:
-        if aside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
-        raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
+    with whole_file(path, key, "wb") as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from zhen.files import SAFE_NAME
 
 # What code passes at run time, by node: a configuration neither needs nor may give it.
 SUPPLIED: Mapping[str, Sequence[str]] = {
-    "model": ("vocab_size", "pad_id"),
+    "model": ("vocab_size", "source_vocab_size", "pad_id"),
     "data": ("tokenizer", "seed"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
@@ -66,6 +66,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "layer": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
+    "vocabulary": (bool, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",

@@ -71,7 +71,7 @@ def train(cfg: DictConfig) -> float | None:
     run = RunDirectory.create(cfg.paths.run_dir, cfg, current_overrides())
     with run.logging():
         tokenizer = data.tokenizer
-        model = build(cfg.model, "model", vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id)
+        model = build(cfg.model, "model", **tokenizer.vocab_sizes, pad_id=tokenizer.pad_id)
         for split in splits:
             data.check_positions(split, model.max_positions)
         parameters = sum(p.numel() for p in model.parameters())
@@ -81,7 +81,8 @@ def train(cfg: DictConfig) -> float | None:
             write_json(run.provenance, provenance(cfg, data.fingerprint, device))
         log.info(
             "%s to %s: %s parameters, %s pieces, seed %d, %s on %d x %s, run directory %s",
-            data.source_lang, data.target_lang, f"{parameters:,}", f"{tokenizer.vocab_size:,}",
+            data.source_lang, data.target_lang, f"{parameters:,}",
+            " + ".join(f"{size:,}" for size in reversed(tokenizer.vocab_sizes.values())),
             cfg.seed, trainer.precision, trainer.world_size, trainer.strategy.root_device.type,
             run.path,
         )  # fmt: skip

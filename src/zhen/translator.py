@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from zhen.data.batching import plan_in_order
-from zhen.data.pairs import pad
+from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
@@ -70,7 +70,8 @@ class Translator:
             if not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
                 raise ValueError("its weights are not all finite: the training diverged")
             tokenizer = Tokenizer.from_json(about["tokenizer"])
-            if tokenizer.vocab_size != model.config["vocab_size"]:
+            sizes = {key: n for key, n in model.config.items() if key.endswith("vocab_size")}
+            if tokenizer.vocab_sizes != sizes:
                 raise ValueError("its tokenizer is of another model")
             languages = str(about["source_lang"]), str(about["target_lang"])
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -118,7 +119,9 @@ class Translator:
         """
         parts: list[list[int]] = []
         owner: list[int] = []  # the line that a part belongs to
-        for number, ids in enumerate(self.tokenizer.encode([line.strip() for line in lines])):
+        for number, ids in enumerate(
+            self.tokenizer.source.encode([line.strip() for line in lines])
+        ):
             cut = self._cut(ids)
             if len(cut) > 1:
                 log.warning(
@@ -150,7 +153,9 @@ class Translator:
     def decode(self, source: Tensor, options: DecodeOptions) -> list[list[Translation]]:
         """The translations of each row of `source`, as text, best first."""
         found = self.hypotheses(source, options)
-        texts = iter(self.tokenizer.decode([each.ids for of_row in found for each in of_row]))
+        texts = iter(
+            self.tokenizer.target.decode([each.ids for of_row in found for each in of_row])
+        )
         # A newline in the output would shift every line after it.
         return [
             [Translation(" ".join(next(texts).split("\n")), each.score) for each in of_row]
@@ -164,8 +169,7 @@ class Translator:
         found: list[list[Translation]] = [[] for _ in parts]
         if parts:
             lengths = np.array([[len(part), 0] for part in parts])
-            tokens //= options.hypotheses
-            for batch in plan_in_order(lengths, max(tokens, int(lengths.max()))):
+            for batch in plan_in_order(lengths, tokens // options.hypotheses):
                 source = pad([parts[i] for i in batch], self.tokenizer.pad_id)
                 for i, of_part in zip(batch, self.decode(source, options), strict=True):
                     found[i] = of_part
@@ -195,9 +199,9 @@ class Translator:
         After the last sentence that fits; where none does, before the last whole character.
         """
         # Between whole characters, and a little further: what follows a point tells what it is.
-        begins, last = self.tokenizer.begins, min(room + 4, len(ids))
-        bounds = [i for i in range(last + 1) if i == len(ids) or begins(ids[i])]
-        texts = self.tokenizer.decode([ids[start:end] for start, end in pairwise(bounds)])
+        vocabulary, last = self.tokenizer.source, min(room + 4, len(ids))
+        bounds = [i for i in range(last + 1) if i == len(ids) or vocabulary.begins(ids[i])]
+        texts = vocabulary.decode([ids[start:end] for start, end in pairwise(bounds)])
         offsets = accumulate(map(len, texts))
         cuts = {at: end for at, end in zip(offsets, bounds[1:], strict=True) if end <= room}
         ends = [match.end() for match in SENTENCE_END.finditer("".join(texts))]

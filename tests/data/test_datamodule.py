@@ -5,10 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lightning as L
 import pytest
+import torch
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions, CleanOptions, TokenizerOptions
+from zhen.data import Batch, BatchOptions, CleanOptions, TokenizerOptions
 from zhen.errors import UserError
 
 
@@ -21,7 +23,11 @@ from zhen.errors import UserError
         ({"target_lang": "zh"}, "`target_lang` must be 'en', but is 'zh'"),
         ({"max_length": 0}, "`max_length` must be at least 1, but is 0"),
         ({"num_workers": -1}, "`num_workers` must be at least 0, but is -1"),
-        ({"max_length": 256}, "`batch.tokens` must be above `max_length` (256), but is 256"),
+        (
+            {"max_length": 128},
+            "`batch.tokens` must be at least 258, two sides of `max_length` (128) pieces with"
+            " their ends, but is 256",
+        ),
         ({"test": {}}, "`test` must name at least one file, but is empty"),
         ({"test": {"a/b": "x"}}, "a part of `test` must be named with letters, digits, `.`, `_`"),
         ({"test": {"train": "x"}}, "neither train nor val, but is 'train'"),
@@ -256,14 +262,20 @@ def test_evaluation_takes_every_pair_once_however_long(
         assert sorted(i for batch in loader for i in batch.indices) == list(range(10))
 
 
+def on_rank(rank: int, world_size: int, **changes: Any) -> SimpleNamespace:
+    """What the data module asks a trainer."""
+    trainer = {"accumulate_grad_batches": 1, "limit_train_batches": 1.0, **changes}
+    return SimpleNamespace(global_rank=rank, world_size=world_size, **trainer)
+
+
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_ranks_divide_training_and_evaluation(make_data: Maker, world_size: int) -> None:
     train: list[int] = []
     val: list[int] = []
     counts = set()
     for rank in range(world_size):
-        data = make_data(batch=BatchOptions(tokens=64, eval_tokens=32))
-        data.trainer = SimpleNamespace(global_rank=rank, world_size=world_size)
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, world_size)
         loader = data.train_dataloader()
         counts.add(len(loader))
         train += [i for batch in loader for i in batch.indices]
@@ -272,8 +284,87 @@ def test_ranks_divide_training_and_evaluation(make_data: Maker, world_size: int)
     assert sorted(val) == list(range(10))
 
 
+def test_batches_know_the_tokens_of_their_update(make_data: Maker) -> None:
+    batches = []
+    for rank in range(2):
+        data = make_data(batch=BatchOptions(tokens=66, eval_tokens=32))
+        data.trainer = on_rank(rank, 2, accumulate_grad_batches=3, limit_train_batches=5)
+        batches.append(list(data.train_dataloader())[:5])
+    for update in (slice(0, 3), slice(3, 5)):
+        of_update = [batch for of_rank in batches for batch in of_rank[update]]
+        real = sum(int((batch.labels != 0).sum()) for batch in of_update)
+        assert {batch.update_tokens for batch in of_update} == {real}
+
+
+def test_too_few_pairs_for_the_ranks_are_named(make_data: Maker) -> None:
+    data = make_data()
+    data.trainer = on_rank(0, 200)
+    with pytest.raises(UserError, match=r"^data.train: fewer pairs \(100\) than ranks \(200\)"):
+        data.train_dataloader()
+    with pytest.raises(UserError, match=r"^data.val: fewer pairs \(10\) than ranks \(200\)"):
+        data.val_dataloader()
+
+
 def test_worker_processes_give_the_same_batches(make_data: Maker) -> None:
     alone, helped = make_data(), make_data(num_workers=1)
     assert [b.indices for b in alone.train_dataloader()] == [
         b.indices for b in helped.train_dataloader()
     ]
+
+
+class Listener(L.LightningModule):
+    """Trains nothing, and keeps what each epoch showed it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.seen: list[dict[int, tuple[list[int], list[int]]]] = []
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters())
+
+    def on_train_epoch_start(self) -> None:
+        self.seen.append({})
+
+    def training_step(self, batch: Batch, _: int) -> torch.Tensor:
+        sides = zip(batch.source.tolist(), batch.labels.tolist(), strict=True)
+        for index, pair in zip(batch.indices, sides, strict=True):
+            assert index not in self.seen[-1]
+            self.seen[-1][index] = pair
+        real = sum((side != 0).sum().item() for side in (batch.source, batch.labels))
+        assert real <= batch.source.numel() + batch.labels.numel() <= 256
+        return self.weight
+
+
+def test_bpe_dropout_cuts_every_epoch_in_its_own_way(make_data: Maker, tmp_path: Path) -> None:
+    def seen() -> list[dict[int, tuple[list[int], list[int]]]]:
+        data = make_data(tokenizer=TokenizerOptions(vocab_size=400, dropout=0.3))
+        listener = Listener()
+        L.Trainer(
+            accelerator="cpu", max_epochs=3, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0,
+            use_distributed_sampler=False, default_root_dir=tmp_path,
+        ).fit(listener, datamodule=data)  # fmt: skip
+        pairs, tokenizer = data.split("train"), data.tokenizer
+        for epoch in listener.seen:
+            assert sorted(epoch) == list(range(len(pairs)))
+            sources = tokenizer.source.decode([epoch[i][0] for i in range(len(pairs))])
+            targets = tokenizer.target.decode([epoch[i][1] for i in range(len(pairs))])
+            assert sources == [text.strip() for text in pairs.sources]
+            assert targets == [text.strip() for text in pairs.targets]
+            assert all(len(side) <= 33 for pair in epoch.values() for side in pair if 0 not in side)
+        return listener.seen
+
+    first, second, third = seen()
+    assert first != second != third != first
+    assert seen() == [first, second, third]
+
+
+def test_bpe_dropout_leaves_validation_and_the_vocabulary_alone(make_data: Maker) -> None:
+    plain, dropping = (
+        make_data(tokenizer=TokenizerOptions(vocab_size=400, dropout=p)) for p in (0.0, 0.9)
+    )
+    assert plain.tokenizer.to_json() == dropping.tokenizer.to_json()
+    assert plain.split("val")[[0, 1]].labels.equal(dropping.split("val")[[0, 1]].labels)
+    batch, cut = (next(iter(each.train_dataloader())) for each in (plain, dropping))
+    assert cut.source.size(1) > batch.source.size(1)

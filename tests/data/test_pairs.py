@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 from tests.data.given import corpus
+from tests.toy_tokenizer import learn
 
 from zhen.data import pairs as pairs_module
-from zhen.data.pairs import EncodedPairs, pad
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.pairs import EncodedPairs
+from zhen.data.ragged import pad
+from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
 PAIRS = [(" 我喜欢茶。", "I like tea."), ("花", "flowers"), ("他看见黑猫。", "he ")]
 SOURCES, TARGETS = map(list, zip(*PAIRS, strict=True))
@@ -22,7 +25,7 @@ SOURCES, TARGETS = map(list, zip(*PAIRS, strict=True))
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train([*SOURCES, *TARGETS], TokenizerOptions(vocab_size=300))
+    return learn([*SOURCES, *TARGETS], vocab_size=300)
 
 
 def encoded(
@@ -42,7 +45,8 @@ def test_batch_is_padded_and_labels_are_the_target_shifted(
     batch = pairs[np.array([2, 1])]
     assert batch.indices == [2, 1]
     for row, i in enumerate(batch.indices):
-        source, target = tokenizer.encode([SOURCES[i].strip(), TARGETS[i].strip()])
+        (source,) = tokenizer.source.encode([SOURCES[i].strip()])
+        (target,) = tokenizer.target.encode([TARGETS[i].strip()])
         for tensor, ids in (
             (batch.source, [*source, tokenizer.eos_id]),
             (batch.target, [tokenizer.bos_id, *target]),
@@ -120,7 +124,7 @@ def test_pairs_beyond_the_limit_are_left_out(tokenizer: Tokenizer, tmp_path: Pat
 
 
 def test_each_part_of_the_key_counts(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    other = Tokenizer.train(["he he"], TokenizerOptions(vocab_size=261))
+    other = learn(["he he"], vocab_size=261)
     encoded(tokenizer, tmp_path)
     encoded(other, tmp_path)
     encoded(tokenizer, tmp_path, [*PAIRS, ("a", "b")])
@@ -138,7 +142,7 @@ def test_large_vocabularies_fit(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = encoded(tokenizer, tmp_path / "small")
-    monkeypatch.setattr(Tokenizer, "vocab_size", 1 << 16 | 1)
+    monkeypatch.setattr(Vocabulary, "__len__", lambda _: 1 << 16 | 1)
     large = encoded(tokenizer, tmp_path / "large")
     assert torch.equal(large[[0, 1, 2]].source, small[[0, 1, 2]].source)
 
@@ -164,4 +168,4 @@ def test_pieces_stay_in_the_mapped_file(tokenizer: Tokenizer, tmp_path: Path) ->
     assert len(pickle.dumps(mapped)) < mapped.lengths.sum() * 2 / 3  # another process maps it too
     for i in (0, 999, 1000, 1001, 2499):
         batch = mapped[[i]]
-        assert tokenizer.decode(batch.labels.tolist()) == [numbers[i]]
+        assert tokenizer.target.decode(batch.labels.tolist()) == [numbers[i]]

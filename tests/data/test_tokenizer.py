@@ -1,233 +1,111 @@
-"""Any text comes back as it was, and no text becomes a control piece."""
+"""The two sides' vocabularies: one for both, or one for each; where they come from."""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tests.data.hard_texts import ODD, TRAINING
+from tests.toy_tokenizer import Lists
 
-from zhen.data.tokenizer import BYTES, CONTROLS, Tokenizer, TokenizerOptions
+from zhen.data import Tokenizer, TokenizerOptions
 from zhen.errors import UserError
 
-TRAINING = [
-    "你很漂亮。",
-    "这只蝴蝶真漂亮，停在花朵上，我很喜欢它。",
-    "我喜欢踢足球，更喜欢打篮球！",
-    "You are beautiful.",
-    "I like playing football, and I like playing basketball even more.",
-    "It's 10:30; don't be late!",
-    "他在 GitHub 上写 Python 代码。",
-] * 3
-TRAPS = ["<pad>", "<s>", "</s>", "<unk>", "<0x41>", "<0xE4>", "<", "</", "s>"]
-ODD = [
-    "",
-    " ",
-    "   a    b  ",
-    "\t\n\r\x0b\x0c\x1c\x85\u2028\u2029\u00a0\u3000\u200b\ufeff",
-    "\x00\x01\x1f\x7f",
-    "，。！？；：“”‘’（）《》、……——％＄ＡＢＣ１２３",
-    ",.!?;:\"'()<>...--%$ABC123",
-    "扫帚㐂𠮷𪚥〇々〆ヶ⺀",
-    "👍🏽👨‍👩‍👧‍👦🇨🇳🏴󠁧󠁢󠁥󠁮󠁧󠁿",
-    "e\u0301 é n\u0303 ñ ﬁ ① ㎏ ½ Å \u0301 a\u0301\u0302\u0303",
-    "中文English混排123和https://example.com/a?b=c&d=e。",
-    "don't ''quoted'' rock'n'roll 'tis",
-    "한국어 日本語 ไทย العربية עברית हिन्दी",
-    "\U0010ffff\ufffd\ufffe\ue000",
-    *TRAPS,
-]
-PIECES = st.sampled_from(
-    [*ODD, *TRAINING[:7], " ", "  ", "你", "好", "，", "a", "B", "7", "'", "\u0301"]
-)
-TEXTS = (
-    st.text() | st.lists(PIECES, max_size=6).map("".join) | st.text(st.characters(codec="utf-8"))
-)
+ZH = [text for text in TRAINING if text.endswith(("。", "！"))]
+EN = [text for text in TRAINING if text not in ZH]
+PAIRS = Lists(ZH[:9], EN[:9])
 
 
-def train(texts: list[str], vocab_size: int = 400, min_frequency: int = 2) -> Tokenizer:
-    return Tokenizer.train(texts, TokenizerOptions(vocab_size, min_frequency))
+def train(**options) -> Tokenizer:
+    return Tokenizer.train(PAIRS, TokenizerOptions(**{"vocab_size": 330, **options}))
 
 
-def pieces(tokenizer: Tokenizer, text: str) -> list[str]:
-    return tokenizer.pieces(tokenizer.encode([text])[0])
+JOINT, EACH = train(), train(joint=False)
 
 
-TOKENIZERS = {
-    "plain": train(TRAINING),
-    "nothing": train([]),
-    # The traps are the most frequent words there are.
-    "traps": train([*TRAINING, *[" ".join(TRAPS), "".join(TRAPS), *TRAPS] * 200], 600),
-}
-EACH = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+def learned(tokenizer: Tokenizer, side: str) -> set[str]:
+    vocabulary = getattr(tokenizer, side)
+    return set(vocabulary.pieces(range(len(vocabulary))))
 
 
-@EACH
-@given(TEXTS)
-@settings(max_examples=200, deadline=None)
-@example("<pad><s></s><0x41> <pad> a<s>b")
-def test_exact_round_trip_without_control_pieces(tokenizer: Tokenizer, text: str) -> None:
-    text = text.encode("utf-8", "ignore").decode()  # half of a surrogate pair is no text
-    (ids,) = tokenizer.encode([text])
-    assert tokenizer.decode([ids]) == [text]
-    assert all(len(CONTROLS) <= i < tokenizer.vocab_size for i in ids)
+def test_one_vocabulary_knows_both_languages() -> None:
+    assert JOINT.joint and JOINT.source is JOINT.target
+    assert {"漂", "Y"} <= learned(JOINT, "source")
+    assert JOINT.vocab_sizes == {"vocab_size": len(JOINT.target)}
 
 
-@EACH
-@pytest.mark.parametrize("text", ODD)
-def test_odd_texts(tokenizer: Tokenizer, text: str) -> None:
-    (ids,) = tokenizer.encode([text])
-    assert tokenizer.decode([ids]) == [text]
-    assert all(i >= len(CONTROLS) for i in ids)
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_each_side_knows_its_own_language(kind: str) -> None:
+    each = train(kind=kind, joint=False)
+    assert not each.joint
+    assert "漂" in learned(each, "source") - learned(each, "target")
+    assert "Y" in learned(each, "target") - learned(each, "source")
+    assert each.vocab_sizes == {
+        "vocab_size": len(each.target),
+        "source_vocab_size": len(each.source),
+    }
+    for side in (each.source, each.target):
+        assert (side.pad_id, side.bos_id, side.eos_id) == (each.pad_id, each.bos_id, each.eos_id)
+        assert side.decode(side.encode(ODD)) == ODD
 
 
-@EACH
-def test_every_character_of_the_basic_plane(tokenizer: Tokenizer) -> None:
-    blocks = [range(start, start + 256) for start in range(0, 0x10000, 256)]
-    texts = ["".join(chr(c) for c in block if not 0xD800 <= c < 0xE000) for block in blocks]
-    assert tokenizer.decode(tokenizer.encode(texts)) == texts
+def test_each_side_has_a_size_of_its_own() -> None:
+    found = train(joint=False, vocab_size={"source": 300, "target": 290})
+    assert (len(found.source), len(found.target)) == (300, 290)
 
 
-def test_bytes_stand_in_for_what_was_never_seen() -> None:
-    tokenizer = TOKENIZERS["plain"]
-    assert pieces(tokenizer, "帚") == ["<0xE5>", "<0xB8>", "<0x9A>"]
-    assert pieces(tokenizer, "漂亮") == ["漂亮"]
-    assert tokenizer.pieces([tokenizer.bos_id, tokenizer.eos_id]) == ["<s>", "</s>"]
-    (ids,) = tokenizer.encode(["帚a扫"])
-    assert [tokenizer.begins(i) for i in ids] == [True, False, False, True, True, False, False]
-
-
-def test_a_batch_is_each_of_its_texts() -> None:
-    tokenizer = TOKENIZERS["plain"]
-    assert tokenizer.encode(ODD) == [tokenizer.encode([text])[0] for text in ODD]
-    assert tokenizer.encode([]) == []
-    assert tokenizer.decode([]) == []
-
-
-def test_control_pieces_are_left_out_of_the_text() -> None:
-    tokenizer = TOKENIZERS["plain"]
-    (ids,) = tokenizer.encode(["你很漂亮。"])
-    padded = [tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id, tokenizer.pad_id]
-    assert tokenizer.decode([padded]) == ["你很漂亮。"]
-    assert (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id) == (0, 1, 2)
-
-
-@given(st.lists(st.integers(3, TOKENIZERS["plain"].vocab_size - 1), max_size=12))
-@settings(max_examples=100, deadline=None)
-def test_any_pieces_make_a_text(ids: list[int]) -> None:
-    """A model may say half a character: it becomes a replacement sign, not an error."""
-    (text,) = TOKENIZERS["plain"].decode([ids])
-    text.encode("utf-8")
-
-
-def test_pieces_do_not_mix_kinds_or_cross_words() -> None:
-    for name, tokenizer in TOKENIZERS.items():
-        for piece in json.loads(tokenizer.to_json())["model"]["vocab"]:
-            if piece in CONTROLS or piece in BYTES:
-                continue
-            assert " " not in piece[1:], name
-            letters = [character for character in piece.strip() if character.isalnum()]
-            rest = [c for c in piece.strip() if not c.isalnum() and c not in "'"]
-            assert not (letters and rest), f"{name}: {piece!r}"
-    found = pieces(TOKENIZERS["plain"], "更喜欢打篮球！ 10:30")
-    assert found[-6:] == [" ", "1", "0", ":", "3", "0"] or found[-5:] == [
-        " 1",
-        "0",
-        ":",
-        "3",
-        "0",
-    ]
-
-
-def test_training_is_deterministic() -> None:
-    texts = [*TRAINING, *ODD]
-    assert len({train(texts, size).to_json() for size in [350] * 5}) == 1
-    # Where the alphabet alone is too large, ties are broken the same way each time.
-    many = [chr(0x4E00 + i) for i in range(600)]
-    assert train(many, 300).to_json() == train(many[::-1], 300).to_json()
-
-
-@given(st.integers(260, 700), st.lists(st.text(max_size=30), max_size=20))
-@settings(max_examples=40, deadline=None)
-def test_the_vocabulary_is_no_larger_than_asked(vocab_size: int, texts: list[str]) -> None:
-    texts = [text.encode("utf-8", "ignore").decode() for text in texts]
-    tokenizer = train([*TRAINING, *texts], vocab_size, min_frequency=1)
-    assert tokenizer.vocab_size <= vocab_size
-    ids = range(tokenizer.vocab_size)
-    assert sorted(json.loads(tokenizer.to_json())["model"]["vocab"].values()) == list(ids)
-
-
-def test_more_characters_than_room() -> None:
-    """The frequent ones are pieces, the others bytes, and the round trip is exact."""
-    common, rare = "的一是" * 50, "".join(chr(0x4E10 + i) for i in range(500))
-    tokenizer = train([common, rare], 300)
-    assert tokenizer.vocab_size == 300
-    assert all(len(pieces(tokenizer, character)) == 1 for character in "的一是")
-    assert tokenizer.decode(tokenizer.encode([rare])) == [rare]
-
-
-def test_a_full_vocabulary_is_reached() -> None:
-    texts = [f"{a}{b}{c}" for a in "abcdef" for b in "ghijkl" for c in "mnopqr"]
-    assert train(texts, 300).vocab_size == 300
-
-
-def test_min_frequency() -> None:
-    assert pieces(train(["xy", "xy"], min_frequency=2), "xy") == ["xy"]
-    assert pieces(train(["xy", "xy"], min_frequency=3), "xy") == ["x", "y"]
-
-
-@EACH
+@pytest.mark.parametrize("tokenizer", [JOINT, EACH], ids=["joint", "each"])
 def test_json_round_trip(tokenizer: Tokenizer, tmp_path: Path) -> None:
     again = Tokenizer.from_json(tokenizer.to_json())
     assert again.to_json() == tokenizer.to_json()
-    assert again.encode(ODD) == tokenizer.encode(ODD)
+    assert again.joint == tokenizer.joint
+    assert again.source.encode(ODD) == tokenizer.source.encode(ODD)
+    assert again.target.encode(ODD) == tokenizer.target.encode(ODD)
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json(), encoding="utf-8")
-    loaded = Tokenizer.train([], TokenizerOptions(path=str(path)))
+    loaded = Tokenizer.train(Lists([], []), TokenizerOptions(path=str(path)))
     assert loaded.to_json() == tokenizer.to_json()
 
 
-def other_kinds() -> dict[str, str]:
-    """Valid files of the `tokenizers` library that break what this project relies on."""
-    missing = Backend(models.BPE(vocab={"a": 0, "b": 1}, merges=[]))
-    swapped = Backend(models.BPE(vocab={"<s>": 0, "<pad>": 1, "</s>": 2}, merges=[]))
-    words = Backend(models.WordLevel(vocab={piece: i for i, piece in enumerate(CONTROLS)}))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    words.decoder = decoders.WordPiece()
-    special = Backend.from_str(TOKENIZERS["plain"].to_json())
-    special.add_special_tokens(["<pad>"])  # looks for it in the text
-    normalised = Backend.from_str(TOKENIZERS["plain"].to_json())
-    normalised.normalizer = normalizers.NFKC()  # "，" becomes ","
-    spaced = Backend.from_str(TOKENIZERS["plain"].to_json())
-    spaced.decoder = None  # puts spaces between pieces
-    kinds = {"missing": missing, "swapped": swapped, "no bytes": words, "special": special}
-    kinds |= {"normalised": normalised, "spaced": spaced}
-    return {name: backend.to_str() for name, backend in kinds.items()}
+def test_a_file_for_each_side(tmp_path: Path) -> None:
+    for side in ("source", "target"):
+        (tmp_path / side).write_text(getattr(EACH, side).to_json(), encoding="utf-8")
+    path = {side: str(tmp_path / side) for side in ("source", "target")}
+    assert train(path=path).to_json() == EACH.to_json()
 
 
+def test_one_vocabulary_is_a_file_of_the_library(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer as Backend
+
+    (tmp_path / "tokenizer.json").write_text(JOINT.to_json(), encoding="utf-8")
+    theirs = Backend.from_file(str(tmp_path / "tokenizer.json"))
+    assert [theirs.encode(text).ids for text in ODD] == JOINT.source.encode(ODD)
+
+
+VOCABULARY = JOINT.source.to_json()
 BROKEN: dict[str, bytes] = {
     "empty": b"",
-    "no json": b"hello",
-    "a list": b"[1, 2]",
-    "a number": b"5",
-    "other json": b'{"a": 1}',
-    "truncated": TOKENIZERS["plain"].to_json().encode()[:500],
     "no UTF-8": b"\xff\xfe\x00",
-    **{name: text.encode() for name, text in other_kinds().items()},
+    "truncated": VOCABULARY.encode()[:500],
+    "another's": b'{"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}}',
+    "one side": f'{{"source": {VOCABULARY}}}'.encode(),
+    "a side of another kind": f'{{"source": {VOCABULARY}, "target": {{"a": 1}}}}'.encode(),
+    "a side that is no mapping": f'{{"source": {VOCABULARY}, "target": 5}}'.encode(),
 }
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_a_tokenizer_of_another_kind_is_refused_in_one_line(content: bytes, tmp_path: Path) -> None:
+def test_another_file_is_refused_in_one_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        Tokenizer.train(TRAINING, TokenizerOptions(path=str(path)))
+        train(path=str(path))
     message = str(caught.value)
     assert message.startswith(f"tokenizer.path: {path}: ")
     assert "\n" not in message and len(message) < 400
+    (tmp_path / "good.json").write_text(VOCABULARY, encoding="utf-8")
+    with pytest.raises(UserError, match=r"^tokenizer\.path\.target: "):
+        train(path={"source": str(tmp_path / "good.json"), "target": str(path)})
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
@@ -236,14 +114,16 @@ def test_a_path_that_cannot_be_read(name: str, tmp_path: Path) -> None:
         Tokenizer.load(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"vocab_size": 259}, "`vocab_size` must be at least 260, but is 259"),
-        ({"vocab_size": -1}, "`vocab_size` must be at least 260, but is -1"),
-        ({"min_frequency": 0}, "`min_frequency` must be at least 1, but is 0"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TokenizerOptions(**options)
+def test_dropout_needs_merges(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(train(kind="unigram").to_json(), encoding="utf-8")
+    with pytest.raises(UserError, match=r"has no merges.*take dropout=0"):
+        train(path=str(path), dropout=0.1)
+    path.write_text(VOCABULARY, encoding="utf-8")
+    loaded = train(path=str(path), dropout=0.1)
+    assert loaded.source.encode(TRAINING, 0.5, np.random.default_rng(0))
+
+
+def test_both_files_are_plain_json() -> None:
+    assert json.loads(JOINT.to_json())["model"]["type"] == "BPE"
+    assert set(json.loads(EACH.to_json())) == {"source", "target"}

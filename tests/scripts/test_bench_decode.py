@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 from scripts import bench_decode
+from tests.toy_tokenizer import learn
 
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.errors import UserError
 from zhen.model import Transformer
 from zhen.translator import Translator
@@ -19,10 +19,10 @@ DECODERS = ["zhen", "transformers", "transformers, sorted", "CTranslate2"]
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """Of an untrained model, in a run whose test has three sentences."""
-    tokenizer = Tokenizer.train(SENTENCES, TokenizerOptions(vocab_size=280))
+    tokenizer = learn(SENTENCES, vocab_size=280)
     torch.manual_seed(0)
     model = Transformer(
-        vocab_size=tokenizer.vocab_size, d_model=16, num_heads=2, d_ff=32, num_encoder_layers=1,
+        **tokenizer.vocab_sizes, d_model=16, num_heads=2, d_ff=32, num_encoder_layers=1,
         num_decoder_layers=1, norm="pre", max_positions=64,
     )  # fmt: skip
     about = Translator(model, tokenizer, "zh", "en").description()

@@ -8,7 +8,7 @@ from torch.nn import CrossEntropyLoss
 from torch.nn import functional as F
 
 from zhen.data import Batch
-from zhen.data.pairs import pad
+from zhen.data.ragged import pad
 from zhen.model import Transformer
 from zhen.training.loss import token_loss
 
@@ -33,12 +33,14 @@ def model() -> Transformer:
 
 def batch_of(pairs: list[tuple[list[int], list[int]]], extra: int = 0) -> Batch:
     """A batch with `extra` columns of padding on both sides."""
+    tokens = sum(len(t) + 1 for _, t in pairs)
     return Batch(
         indices=list(range(len(pairs))),
         source=F.pad(pad([[*s, EOS] for s, _ in pairs], 0), (0, extra)),
         target=F.pad(pad([[BOS, *t] for _, t in pairs], 0), (0, extra)),
         labels=F.pad(pad([[*t, EOS] for _, t in pairs], 0), (0, extra)),
-        tokens=sum(len(t) + 1 for _, t in pairs),
+        tokens=tokens,
+        update_tokens=tokens,
     )
 
 

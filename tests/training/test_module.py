@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch.loggers.logger import DummyLogger
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions
+from zhen.data import Batch, BatchOptions
 from zhen.decoding import DecodeOptions
 from zhen.model import Transformer
 from zhen.training.loss import token_loss
@@ -57,10 +57,41 @@ def test_each_epoch_has_another_order_and_every_pair(
         assert sorted(i for batch in epoch for i in batch) == list(range(100))
 
 
+@pytest.mark.parametrize("limit", [1.0, 7])
+def test_an_update_has_the_tokens_that_its_batches_say(
+    make_data: Maker, make_module: Maker, make_trainer: Maker, limit: float | int
+) -> None:
+    """As Lightning groups batches to updates, the last of an epoch with fewer."""
+
+    class Updates(L.Callback):
+        def __init__(self) -> None:
+            self.said: list[set[int]] = []
+            self.seen: list[int] = []
+
+        def on_train_batch_start(
+            self, trainer: L.Trainer, module: Any, batch: Batch, batch_idx: int
+        ) -> None:
+            if trainer.global_step == len(self.said):  # the first since an update
+                self.said.append(set())
+                self.seen.append(0)
+            self.said[-1].add(batch.update_tokens)
+            self.seen[-1] += batch.tokens
+
+    updates = Updates()
+    trainer = make_trainer(
+        max_epochs=2, accumulate_grad_batches=3, limit_train_batches=limit,
+        limit_val_batches=0, callbacks=[updates],
+    )  # fmt: skip
+    data = make_data(batch=BatchOptions(tokens=130, eval_tokens=64))
+    trainer.fit(make_module(data), datamodule=data)
+    assert len(updates.seen) == trainer.global_step > 4
+    assert [{tokens} for tokens in updates.seen] == updates.said
+
+
 def test_training_logs_loss_per_token_and_the_rate_of_that_update(
     make_data: Maker, make_module: Maker, make_trainer: Maker
 ) -> None:
-    data, notes = make_data(batch=BatchOptions(tokens=64, eval_tokens=64)), Notes()
+    data, notes = make_data(batch=BatchOptions(tokens=66, eval_tokens=64)), Notes()
     module = make_module(
         data,
         optimizer=lambda groups: torch.optim.SGD(groups, lr=1.0),

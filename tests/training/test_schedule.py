@@ -79,7 +79,7 @@ class Recorder(torch.optim.SGD):
 def test_learning_rate_follows_updates_in_a_real_training(
     make_data: Maker, make_module: Maker, make_trainer: Maker, schedule: Constant, accumulate: int
 ) -> None:
-    data = make_data(batch=BatchOptions(tokens=64, eval_tokens=64))
+    data = make_data(batch=BatchOptions(tokens=66, eval_tokens=64))
     module = make_module(data, optimizer=lambda groups: Recorder(groups, lr=0.5), schedule=schedule)
     trainer = make_trainer(
         max_epochs=2, accumulate_grad_batches=accumulate, limit_val_batches=0, limit_train_batches=6

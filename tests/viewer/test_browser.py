@@ -55,7 +55,7 @@ class Page:
 
     def __init__(self, chrome: Chrome, folder: Path, text: str, target: str) -> None:
         self.chrome = chrome
-        self.maps = look(TRANSLATOR, *TOKENIZER.encode([text, target]))
+        self.maps = look(TRANSLATOR, *TOKENIZER.source.encode([text, target]))
         file = folder / "attention.html"
         file.write_text(page(self.maps, text, target), encoding="utf-8")
         chrome.get_log("performance")

@@ -1,7 +1,10 @@
 """The maps are the model's own weights, and every row and column says which piece it is."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from tests.toy_tokenizer import learn
 from tests.viewer.toy import (
     BUTTERFLY,
     DECODER_LAYERS,
@@ -12,7 +15,7 @@ from tests.viewer.toy import (
     make,
 )
 
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data import Tokenizer
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
@@ -22,7 +25,7 @@ TRANSLATOR = make()
 
 
 def ids(text: str) -> list[int]:
-    return TOKENIZER.encode([text])[0]
+    return TOKENIZER.source.encode([text])[0]
 
 
 def test_the_maps_are_what_the_model_looked_at() -> None:
@@ -41,9 +44,9 @@ def test_the_maps_are_what_the_model_looked_at() -> None:
 def test_each_row_and_column_has_its_piece() -> None:
     source, target = ids("你很漂亮"), ids("you are beautiful")
     encoder, decoder, cross = look(TRANSLATOR, source, target)
-    sources = [*labels(TOKENIZER, source), "</s>"]
+    sources = [*labels(TOKENIZER.source, source), "</s>"]
     assert "".join(sources) == "你很漂亮</s>" and len(sources) > 2
-    read = ["<s>", *labels(TOKENIZER, target)]
+    read = ["<s>", *labels(TOKENIZER.target, target)]
     assert "".join(read) == "<s>you␣are␣beautiful"
     assert (encoder.queries, encoder.keys, encoder.following) == (sources, sources, None)
     assert (decoder.queries, decoder.keys) == (read, read)
@@ -51,6 +54,18 @@ def test_each_row_and_column_has_its_piece() -> None:
     assert decoder.following == cross.following == [*read[1:], "</s>"]
     for each, layers in ((encoder, ENCODER_LAYERS), (decoder, DECODER_LAYERS)):
         assert each.weights.shape == (layers, HEADS, len(each.queries), len(each.keys))
+
+
+def test_each_side_is_cut_and_named_by_its_own_vocabulary() -> None:
+    zh = learn(["你很漂亮"] * 3, vocab_size=262, byte_fallback=False).source
+    tokenizer = Tokenizer(zh, TOKENIZER.target)
+    translator = replace(make(**tokenizer.vocab_sizes), tokenizer=tokenizer)
+    source = read_sentence(translator, "你很漂亮", key="text", side="source")
+    target = read_sentence(translator, "you are", key="target", side="target")
+    assert (source, target) == (zh.encode(["你很漂亮"])[0], ids("you are"))
+    cross = look(translator, source, target)[2]
+    assert cross.keys == [*zh.pieces(source), "</s>"]
+    assert "".join(cross.queries) == "<s>you␣are"
 
 
 def test_a_layer_a_head_and_their_means() -> None:
@@ -65,9 +80,9 @@ def test_a_layer_a_head_and_their_means() -> None:
 def test_labels_show_what_prints_nothing() -> None:
     text = " a\t你\u200b\u3000\u2028"
     # What the vocabulary lacks is bytes, and a byte's name is visible already.
-    assert "".join(labels(TOKENIZER, ids(text))).startswith("␣a<0x09>你<0xE2>")
-    assert "<0xF0>" in labels(TOKENIZER, ids("🦋"))
-    knows = Tokenizer.train(["你\u3000好"] * 3, TokenizerOptions(vocab_size=300))
+    assert "".join(labels(TOKENIZER.source, ids(text))).startswith("␣a<0x09>你<0xE2>")
+    assert "<0xF0>" in labels(TOKENIZER.source, ids("🦋"))
+    knows = learn(["你\u3000好"] * 3, vocab_size=300).source
     assert "".join(labels(knows, knows.encode(["你\u3000好"])[0])) == "你U+3000好"
 
 
@@ -88,14 +103,14 @@ def test_an_empty_translation_has_the_row_of_the_start() -> None:
 def test_the_translation_is_that_of_the_translator(beams: int) -> None:
     options = DecodeOptions(num_beams=beams, max_new_tokens=8)
     found = best_translation(TRANSLATOR, ids(BUTTERFLY), options)
-    assert TOKENIZER.decode([found]) == TRANSLATOR.translate([BUTTERFLY], options)
+    assert TOKENIZER.target.decode([found]) == TRANSLATOR.translate([BUTTERFLY], options)
 
 
 def test_the_longest_sentence_still_fits() -> None:
     text = "$" * 2 * POSITIONS
     while len(ids(text)) > POSITIONS - 1:
         text = text[:-1]
-    found = read_sentence(TRANSLATOR, f"  {text}\n", key="text")
+    found = read_sentence(TRANSLATOR, f"  {text}\n", key="text", side="source")
     assert len(found) == POSITIONS - 1
     look(TRANSLATOR, found, found)
 
@@ -111,5 +126,5 @@ def test_the_longest_sentence_still_fits() -> None:
 )
 def test_what_is_no_sentence(text: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
-        read_sentence(TRANSLATOR, text, key="text")
+        read_sentence(TRANSLATOR, text, key="text", side="source")
     assert str(refused.value).startswith(message)

@@ -24,7 +24,7 @@ HOSTILE = [
 
 
 def page_of(text: str, target: str = "you", **choice: int) -> str:
-    maps = look(TRANSLATOR, *TOKENIZER.encode([text[:30], target[:30]]))
+    maps = look(TRANSLATOR, *TOKENIZER.source.encode([text[:30], target[:30]]))
     return page(maps, text, target, **choice)
 
 
@@ -34,7 +34,7 @@ def data_of(html: str) -> dict:
 
 
 def test_the_weights_and_labels_are_there() -> None:
-    maps = look(TRANSLATOR, *TOKENIZER.encode([BUTTERFLY, "you are"]))
+    maps = look(TRANSLATOR, *TOKENIZER.source.encode([BUTTERFLY, "you are"]))
     data = data_of(page(maps, BUTTERFLY, "you are", layer=2, head=3))
     assert (data["source"], data["target"]) == (BUTTERFLY, "you are")
     assert (data["layer"], data["head"]) == (2, 3)

@@ -23,7 +23,7 @@ SMALL = make(num_encoder_layers=1, num_decoder_layers=1, num_heads=1)
 def maps(
     text: str = BUTTERFLY, target: str = "you are beautiful", translator: Translator = TRANSLATOR
 ) -> list[AttentionMap]:
-    return look(translator, *TOKENIZER.encode([text, target]))
+    return look(translator, *TOKENIZER.source.encode([text, target]))
 
 
 def test_a_panel_for_each_layer_and_head_of_each_map() -> None:

@@ -4,21 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.toy_tokenizer import learn
 
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
 from zhen.model import Transformer
 from zhen.translator import Translator
 
 BUTTERFLY = "这只蝴蝶真漂亮，停在花朵上，我很喜欢它"
 TRAINING = [BUTTERFLY, "你很漂亮", "you are beautiful", "It costs $5 or $$6."] * 3
-TOKENIZER = Tokenizer.train(TRAINING, TokenizerOptions(vocab_size=330))
+TOKENIZER = learn(TRAINING, vocab_size=330)
 ENCODER_LAYERS, DECODER_LAYERS, HEADS, POSITIONS = 3, 2, 4, 40
 
 
 def make(**changes: Any) -> Translator:
     torch.manual_seed(0)
     sizes = {
-        "vocab_size": TOKENIZER.vocab_size, "d_model": 16, "num_heads": HEADS, "d_ff": 32,
+        **TOKENIZER.vocab_sizes, "d_model": 16, "num_heads": HEADS, "d_ff": 32,
         "num_encoder_layers": ENCODER_LAYERS, "num_decoder_layers": DECODER_LAYERS,
         "max_positions": POSITIONS,
     }  # fmt: skip

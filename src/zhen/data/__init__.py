@@ -3,8 +3,11 @@
 from zhen.data.cleaning import CleanOptions
 from zhen.data.datamodule import BatchOptions, TranslationData
 from zhen.data.files import Files
+from zhen.data.hub import Hub
+from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
 __all__ = [
     "Batch",
@@ -12,7 +15,9 @@ __all__ = [
     "CleanOptions",
     "EncodedPairs",
     "Files",
+    "Hub",
     "Tokenizer",
     "TokenizerOptions",
     "TranslationData",
+    "Vocabulary",
 ]

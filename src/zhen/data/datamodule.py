@@ -1,7 +1,9 @@
 """The LightningDataModule: reads, cleans and encodes the splits, and makes the loaders."""
 
+import contextlib
 import json
 import logging
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -9,20 +11,20 @@ from pathlib import Path
 
 import lightning as L
 import numpy as np
-from numpy.typing import NDArray
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from zhen.data import cleaning
-from zhen.data.batching import plan_batches, plan_in_order, share
+from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
 from zhen.data.cache import entry, key_of
 from zhen.data.cleaning import Cleaned, CleanOptions, clean
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
+from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
-from zhen.data.progress import counted
+from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
-from zhen.data.tokenizer import Tokenizer, TokenizerOptions
+from zhen.data.tokenizer import Tokenizer
 from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -33,14 +35,18 @@ TOKENIZER_VERSION = 2
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How many padded tokens a batch may hold: rows x longest side.
+    """How many padded pieces a batch may hold: rows x (longest source + longest target).
+
+    Args:
+        tokens: in training, never exceeded.
+        eval_tokens: in validation and test, where a pair alone may be longer.
 
     Raises:
         ValueError: a budget is below 1.
     """
 
-    tokens: int = 2048
-    eval_tokens: int = 8192
+    tokens: int = 4096
+    eval_tokens: int = 16384
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -111,10 +117,11 @@ class TranslationData(L.LightningDataModule):
             raise ValueError(f"`max_length` must be at least 1, but is {max_length}")
         if num_workers < 0:
             raise ValueError(f"`num_workers` must be at least 0, but is {num_workers}")
-        # A pair of `max_length` pieces, with its control piece, must fit into a batch.
-        if batch.tokens <= max_length:
+        # The longest pair, each side with its control piece, must fit into a batch.
+        if batch.tokens < (least := 2 * (max_length + 1)):
             raise ValueError(
-                f"`batch.tokens` must be above `max_length` ({max_length}), but is {batch.tokens}"
+                f"`batch.tokens` must be at least {least}, two sides of `max_length` ({max_length})"
+                f" pieces with their ends, but is {batch.tokens}"
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
@@ -136,8 +143,9 @@ class TranslationData(L.LightningDataModule):
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
+        self._dropout = tokenizer.dropout if isinstance(tokenizer, TokenizerOptions) else 0.0
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
-            tokenizer = Tokenizer.load(Path(tokenizer.path))
+            tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
         self._corpora: dict[str, Corpus] = {}
         self._encoded: dict[str, EncodedPairs] = {}
@@ -147,6 +155,18 @@ class TranslationData(L.LightningDataModule):
     def test_parts(self) -> list[str]:
         """Names of the test sets, in order."""
         return self._splits.test_parts
+
+    def key(self, name: str) -> str:
+        """The configuration key of a split, for messages."""
+        return self._splits.key(name)
+
+    def given(self) -> dict[str, Source]:
+        """Where the pairs lie of the splits that were given, by the key of each; nothing is read.
+
+        Raises:
+            UserError: nothing is there.
+        """
+        return {self._splits.key(name): source for name, source in self._splits.given().items()}
 
     def read(self, name: str) -> Corpus:
         """The sentences of "train", "val" or a test part, read at the first use.
@@ -203,11 +223,7 @@ class TranslationData(L.LightningDataModule):
         corpus, rows, key = self.read("train"), self.cleaned.rows, self._splits.key("train")
 
         def make(folder: Path) -> None:
-            chunks = counted(
-                corpus.chunks(rows), f"{key}: vocabulary", len(rows), size=lambda part: len(part[0])
-            )
-            texts = (text for _, *sides in chunks for side in sides for text in side)
-            made = Tokenizer.train(texts, options)
+            made = Tokenizer.train(corpus, options, rows)
             (folder / "tokenizer.json").write_text(made.to_json(), encoding="utf-8")
 
         languages = self.source_lang, self.target_lang
@@ -275,10 +291,38 @@ class TranslationData(L.LightningDataModule):
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
-        pairs = self.split("train")
+        pairs = self._training_pairs()
         rank, world_size = self._rank_and_world()
-        plan = TrainingPlan(pairs.lengths, self._batch.tokens, self._seed, rank, world_size)
-        return self._loader(pairs, plan)
+        trainer = self.trainer
+
+        def plan(epoch: int) -> EpochPlan:
+            return plan_epoch(
+                pairs.lengths,
+                tokens=self._batch.tokens,
+                seed=self._seed,
+                epoch=epoch,
+                world_size=world_size,
+                accumulation=trainer.accumulate_grad_batches if trainer else 1,
+                limit=trainer.limit_train_batches if trainer else 1.0,
+            )
+
+        with self._planning("train"):
+            return self._loader(pairs, TrainingSampler(plan, rank))
+
+    def _training_pairs(self) -> EncodedPairs:
+        """Those of this epoch, which BPE-dropout cuts in its own way."""
+        pairs = self.split("train")
+        if not self._dropout:
+            return pairs
+        epoch = 0
+        if self.trainer is not None:
+            epoch = self.trainer.current_epoch
+            # Lightning will come back for the loader of the next epoch.
+            self.trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]
+        # Each process has its own: ranks, and runs that share a cache, may be in different epochs.
+        self._cut = tempfile.TemporaryDirectory(dir=self._cache_dir, prefix=".epoch.")
+        rng = np.random.default_rng((self._seed, epoch))
+        return pairs.cut_anew(Path(self._cut.name), self._dropout, rng, self._max_length)
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")
@@ -288,20 +332,26 @@ class TranslationData(L.LightningDataModule):
 
     def _eval_loader(self, name: str) -> "DataLoader[Batch]":
         pairs = self.split(name)
-        # A pair alone may be longer than the budget: it makes a batch of its own.
-        budget = max(self._batch.eval_tokens, int(pairs.lengths.max()))
         rank, world_size = self._rank_and_world()
-        plan = share(plan_in_order(pairs.lengths, budget), rank, world_size)
-        return self._loader(pairs, plan)
+        with self._planning(name):
+            plan = plan_in_order(pairs.lengths, self._batch.eval_tokens, world_size)
+        return self._loader(pairs, plan[rank::world_size])
+
+    @contextlib.contextmanager
+    def _planning(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:  # too few pairs for so many ranks
+            raise UserError(f"{self._splits.key(name)}: {error}") from error
 
     def _loader(
-        self, pairs: EncodedPairs, plan: "TrainingPlan | list[NDArray[np.int64]]"
+        self, pairs: EncodedPairs, sampler: TrainingSampler | list[Indices]
     ) -> "DataLoader[Batch]":
-        # batch_size=None: an item of the plan is a whole batch, and the dataset makes it at once.
+        # batch_size=None: the sampler names a whole batch, and the dataset makes it at once.
         return DataLoader(
             pairs,
             batch_size=None,
-            sampler=plan,
+            sampler=sampler,
             num_workers=self._num_workers,
             persistent_workers=self._num_workers > 0,
         )
@@ -334,29 +384,3 @@ class TranslationData(L.LightningDataModule):
 def _listed(counts: dict[str, int]) -> str:
     """`12 empty, 3 duplicates`, without what never happened."""
     return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)
-
-
-class TrainingPlan(Sampler[NDArray[np.int64]]):
-    """The batches of one rank, another plan each epoch; Lightning calls `set_epoch`."""
-
-    def __init__(
-        self,
-        lengths: NDArray[np.int32],
-        tokens: int,
-        seed: int,
-        rank: int,
-        world_size: int,
-    ) -> None:
-        self._lengths, self._tokens, self._seed = lengths, tokens, seed
-        self._rank, self._world_size = rank, world_size
-        self.set_epoch(0)
-
-    def set_epoch(self, epoch: int) -> None:
-        plan = plan_batches(self._lengths, self._tokens, self._seed, epoch)
-        self._batches = share(plan, self._rank, self._world_size)
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return iter(self._batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)

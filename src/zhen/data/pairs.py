@@ -4,7 +4,7 @@ Shapes: B batch, S source length, T target length.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 
+from zhen.data.batching import Indices, PlannedBatch
 from zhen.data.cache import entry, key_of
 from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
+from zhen.data.ragged import Ragged, pad_rows
 from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 
 # Part of every key; raise it when encoding or the form of the file changes.
 VERSION = 2
@@ -34,7 +37,8 @@ class Batch:
 
     `target` is what the decoder reads (<s> a b c) and `labels` what it must say (a b c </s>), both
     (B, T); `source` is (B, S) and ends with </s>. `indices` are the pairs' numbers in their split;
-    `tokens` counts the labels that are no padding.
+    `tokens` counts the labels that are no padding, and `update_tokens` those of the whole update,
+    over all ranks and micro-batches. A batch that no plan made is an update of its own.
     """
 
     indices: list[int]
@@ -42,6 +46,7 @@ class Batch:
     target: Tensor
     labels: Tensor
     tokens: int
+    update_tokens: int
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device; Lightning calls this."""
@@ -50,7 +55,7 @@ class Batch:
 
 
 class EncodedPairs(TorchDataset[Batch]):
-    """One split, ready to train on: an item is the batch of a list of indices.
+    """One split, ready to train on: an item is a whole batch, by the numbers of its pairs.
 
     Args:
         path: the entry of the cache; `EncodedPairs.cached` makes one.
@@ -61,9 +66,10 @@ class EncodedPairs(TorchDataset[Batch]):
     def __init__(self, path: Path, corpus: Corpus, tokenizer: Tokenizer) -> None:
         self._made_of = path, corpus, tokenizer
         self._corpus, self._tokenizer = corpus, tokenizer
-        self._table = pa.ipc.open_file(pa.memory_map(str(path / PAIRS))).read_all()
-        self._source = _Ragged(self._table, "source")
-        self._target = _Ragged(self._table, "target")
+        file = pa.memory_map(str(path / PAIRS)).read_buffer()
+        self._table = pa.ipc.open_file(file).read_all()
+        self._source = Ragged(file, self._table.column("source"))
+        self._target = Ragged(file, self._table.column("target"))
         about = json.loads((path / ABOUT).read_text(encoding="utf-8"))
         self.too_long: int = about["too_long"]  # pairs left out, since they are beyond `max_length`
         # (N, 2). Both sides carry one control piece: the source its end, the target its start or
@@ -108,20 +114,45 @@ class EncodedPairs(TorchDataset[Batch]):
 
         return cls(entry(cache_dir / "pairs", key, make, what=what), corpus, tokenizer)
 
+    def cut_anew(
+        self, folder: Path, dropout: float, rng: np.random.Generator, max_length: int
+    ) -> "EncodedPairs":
+        """The same pairs with BPE-dropout (Provilkov et al. 2020), kept in `folder`.
+
+        Args:
+            folder: empty; it must stay as long as the pairs are used.
+            dropout: probability of leaving a merge out.
+            rng: what is left out follows from it.
+            max_length: pieces a side; a text that would become longer is cut as without dropout.
+        """
+
+        def cut(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
+            whole = vocabulary.encode(texts)
+            anew = vocabulary.encode(texts, dropout, rng)
+            return [
+                new if len(new) <= max_length else old for old, new in zip(whole, anew, strict=True)
+            ]
+
+        _write(folder, self._corpus, self._tokenizer, self.rows, None, "BPE-dropout", cut)
+        return EncodedPairs(folder, self._corpus, self._tokenizer)
+
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, indices: Sequence[int] | NDArray[np.int64]) -> Batch:
+    def __getitem__(self, wanted: PlannedBatch | Indices) -> Batch:
+        if isinstance(wanted, PlannedBatch):
+            return replace(self[wanted.indices], update_tokens=wanted.update_tokens)
+        indices = np.asarray(wanted, dtype=np.int64)
         tokenizer = self._tokenizer
-        bos, eos = [tokenizer.bos_id], [tokenizer.eos_id]
-        sources = [self._source[i] for i in indices]
-        targets = [self._target[i] for i in indices]
+        source, target = self._source.rows(indices), self._target.rows(indices)
+        tokens = len(target.values) + len(indices)
         return Batch(
-            indices=[int(i) for i in indices],
-            source=pad([np.concatenate([ids, eos]) for ids in sources], tokenizer.pad_id),
-            target=pad([np.concatenate([bos, ids]) for ids in targets], tokenizer.pad_id),
-            labels=pad([np.concatenate([ids, eos]) for ids in targets], tokenizer.pad_id),
-            tokens=sum(len(ids) + 1 for ids in targets),
+            indices=indices.tolist(),
+            source=pad_rows(source, tokenizer.pad_id, last=tokenizer.eos_id),
+            target=pad_rows(target, tokenizer.pad_id, first=tokenizer.bos_id),
+            labels=pad_rows(target, tokenizer.pad_id, last=tokenizer.eos_id),
+            tokens=tokens,
+            update_tokens=tokens,
         )
 
     @property
@@ -151,13 +182,15 @@ def _write(
     rows: NDArray[np.int64] | None,
     max_length: int | None,
     what: str,
+    cut: Callable[[Vocabulary, list[str]], list[list[int]]] = Vocabulary.encode,
 ) -> None:
     """Encode chunk by chunk: piece ids without control pieces, and the row of each pair.
 
     Space around a sentence is not encoded: `Translator.translate` takes it off as well.
     """
     # Two bytes an id are enough for every common vocabulary: half the file, half the reading.
-    ids = pa.uint16() if tokenizer.vocab_size <= 1 << 16 else pa.int32()
+    largest = max(len(tokenizer.source), len(tokenizer.target))
+    ids = pa.uint16() if largest <= 1 << 16 else pa.int32()
     lists = pa.list_(ids)
     schema = pa.schema({"row": pa.int64(), "source": lists, "target": lists})
     total = len(corpus) if rows is None else len(rows)
@@ -169,7 +202,11 @@ def _write(
         for numbers, *texts in counted(
             corpus.chunks(rows), what, total, size=lambda chunk: len(chunk[0])
         ):
-            sides = [_encoded(tokenizer, side, ids) for side in texts]
+            vocabularies = tokenizer.source, tokenizer.target
+            sides = [
+                _as_lists(cut(each, [text.strip() for text in side]), ids)
+                for each, side in zip(vocabularies, texts, strict=True)
+            ]
             batch = pa.RecordBatch.from_arrays([pa.array(numbers), *sides], schema=schema)
             if max_length is not None:
                 longest = np.maximum(*(np.diff(side.offsets.to_numpy()) for side in sides))
@@ -180,33 +217,8 @@ def _write(
     (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
 
-def _encoded(tokenizer: Tokenizer, texts: list[str], ids: pa.DataType) -> pa.ListArray:
-    encoded = tokenizer.encode([text.strip() for text in texts])
+def _as_lists(encoded: list[list[int]], ids: pa.DataType) -> pa.ListArray:
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     values = np.fromiter(chain.from_iterable(encoded), ids.to_pandas_dtype(), offsets[-1])
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
-
-
-def pad(rows: Sequence[NDArray[np.int64] | Sequence[int]], pad_id: int) -> Tensor:
-    """Sequences of ids as one tensor (B, longest), filled up at the end with `pad_id`."""
-    padded = np.full((len(rows), max(len(row) for row in rows)), pad_id, dtype=np.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
-    return torch.from_numpy(padded)
-
-
-class _Ragged:
-    """A column of lists, read where it lies in the mapped file; only the lengths are copied."""
-
-    def __init__(self, table: pa.Table, name: str) -> None:
-        chunks = table.column(name).chunks
-        self._first = np.cumsum([0, *(len(chunk) for chunk in chunks)])  # row of each chunk
-        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
-        self._values = [chunk.values.to_numpy() for chunk in chunks]
-        self.lengths: NDArray[np.int32] = np.concatenate([np.diff(each) for each in self._offsets])
-
-    def __getitem__(self, i: int) -> NDArray[Any]:
-        chunk = np.searchsorted(self._first, i, side="right") - 1
-        start, end = self._offsets[chunk][i - self._first[chunk] :][:2]
-        return self._values[chunk][start:end]

@@ -4,7 +4,7 @@ One reader serves training, which refuses a corpus at its first refused line, an
 which lists them all. Nothing here holds more than a chunk in memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,6 +45,35 @@ class Chunk:
     sources: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)  # found on the way to the last of the pairs
+
+
+# What a format gives, one after the other: (line, source, target), or what is there instead.
+Item = tuple[int, str, str] | Fault
+
+
+def chunked(file: str, items: Iterable[Item]) -> Iterator[Chunk]:
+    """Gather the pairs and faults of a file into chunks."""
+    chunk = Chunk(file)
+    for item in items:
+        # A pair is taken apart at once: a list of tuples would double the time, since Python's
+        # garbage collector looks at each of them again and again.
+        if isinstance(item, Fault):
+            chunk.faults.append(item)
+        else:
+            line, source, target = item
+            chunk.lines.append(line)
+            chunk.sources.append(source)
+            chunk.targets.append(target)
+        if len(chunk.lines) == CHUNK or len(chunk.faults) == CHUNK:
+            yield chunk
+            chunk = Chunk(file)
+    if chunk.lines or chunk.faults:
+        yield chunk
+
+
+def option(key: str, name: str) -> str:
+    """An option of the reader as the user writes it, beside the `key` of a split, for messages."""
+    return f"data.reader.{name}" if key.startswith("data.") else f"reader.{name}"
 
 
 class Source(Protocol):

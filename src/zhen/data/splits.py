@@ -62,6 +62,14 @@ class Splits:
             return f"{self._key}{name}"
         return f"{self._key}test.{name}"
 
+    def given(self) -> dict[str, Source]:
+        """The splits that have pairs of their own, by name, whole.
+
+        Raises:
+            UserError: nothing is there.
+        """
+        return {name: self._open(name) for name, value in self._values.items() if value is not None}
+
     def source(self, name: str, read: Callable[[Source, str], Corpus]) -> Source:
         """Where the pairs of a split come from.
 

@@ -1,6 +1,6 @@
 """The whole model: embedding, encoder stack, decoder stack, output (Vaswani et al. 2017, figure 1).
 
-Shapes: B batch, S source length, T target length, D d_model, V vocabulary.
+Shapes: B batch, S source length, T target length, D d_model, V target vocabulary.
 """
 
 from dataclasses import dataclass
@@ -57,14 +57,16 @@ class DecoderCache:
 
 
 class Transformer(nn.Module):
-    """Encoder-decoder over one vocabulary that both languages share.
+    """Encoder-decoder over one vocabulary that both languages share, or over one for each.
 
     The defaults are the paper's base model (section 3 and table 3). Padding must stand at the end
     of each row.
 
     Args:
-        vocab_size: number of pieces, V.
-        pad_id: the piece that fills rows up to the batch's length.
+        vocab_size: number of pieces of the target, V; of the source too where they share.
+        source_vocab_size: number of pieces of the source, where it has a vocabulary, and an
+            embedding, of its own; None where both languages share them.
+        pad_id: the piece that fills rows up to the batch's length, in both vocabularies.
         d_model: width, D; even.
         num_heads: attention heads; divides `d_model`.
         d_ff: inner width of the feed-forward networks.
@@ -73,7 +75,7 @@ class Transformer(nn.Module):
         dropout: residual and embedding dropout, in [0, 1) (section 5.4).
         norm: where layer norm stands; "post" is the paper's, "pre" trains more easily.
         activation: of the feed-forward networks.
-        tie_embeddings: use the embedding matrix as output matrix too (section 3.4).
+        tie_embeddings: use the target's embedding matrix as output matrix too (section 3.4).
         max_positions: longest sequence, in pieces.
 
     Raises:
@@ -84,6 +86,7 @@ class Transformer(nn.Module):
         self,
         *,
         vocab_size: int,
+        source_vocab_size: int | None = None,
         pad_id: int = 0,
         d_model: int = 512,
         num_heads: int = 8,
@@ -106,6 +109,8 @@ class Transformer(nn.Module):
             "num_decoder_layers": num_decoder_layers,
             "max_positions": max_positions,
         }
+        if source_vocab_size is not None:
+            sizes["source_vocab_size"] = source_vocab_size
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {size}")
@@ -123,9 +128,15 @@ class Transformer(nn.Module):
         }
         self.pad_id = pad_id
         self.max_positions = max_positions
-        self.embedding = Embedding(
-            vocab_size=vocab_size, d_model=d_model, max_positions=max_positions, dropout=dropout
-        )
+
+        def embedding(vocab_size: int) -> Embedding:
+            return Embedding(
+                vocab_size=vocab_size, d_model=d_model, max_positions=max_positions, dropout=dropout
+            )
+
+        self.embedding = embedding(vocab_size)
+        # Only where the source has a vocabulary of its own.
+        self.source_embedding = embedding(source_vocab_size) if source_vocab_size else None
 
         def layers(layer: type[EncoderLayer] | type[DecoderLayer], count: int) -> nn.ModuleList:
             return nn.ModuleList(
@@ -184,7 +195,8 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Encode ids (B, S) to the memory (B, S, D) and its mask (B, 1, 1, S), True = real."""
         mask = (source != self.pad_id)[:, None, None, :]
-        x = self.embedding(source)  # (B, S, D)
+        embedding = self.embedding if self.source_embedding is None else self.source_embedding
+        x = embedding(source)  # (B, S, D)
         for layer in self.encoder:
             x = layer(x, mask)
         return self.encoder_norm(x), mask

@@ -1,1 +1,1 @@
-"""Attention weights made visible: a page, a picture, and a table of scores."""
+"""Made visible: what attention looks at (page, picture, table), and what a corpus holds."""

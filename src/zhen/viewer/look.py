@@ -5,11 +5,12 @@ Shapes: S source length, T target length, Q/K query/key length, H heads, L layer
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from zhen.data.tokenizer import Tokenizer
+from zhen.data.vocabulary import Vocabulary
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
@@ -41,11 +42,14 @@ class AttentionMap:
         return heads.mean(dim=(0, 1))
 
 
-def read_sentence(translator: Translator, text: str, key: str) -> list[int]:
+def read_sentence(
+    translator: Translator, text: str, key: str, side: Literal["source", "target"]
+) -> list[int]:
     """The ids of one sentence, without control pieces.
 
     Args:
         key: where the sentence was given, for the message.
+        side: whose vocabulary cuts it.
 
     Raises:
         UserError: it is empty, several lines, or too long for the model.
@@ -56,7 +60,8 @@ def read_sentence(translator: Translator, text: str, key: str) -> list[int]:
     if "\n" in text:
         lines = text.count("\n") + 1
         raise UserError(f"`{key}` has {lines} lines: give one sentence, on one line")
-    (ids,) = translator.tokenizer.encode([text])
+    vocabulary: Vocabulary = getattr(translator.tokenizer, side)
+    (ids,) = vocabulary.encode([text])
     room = translator.model.max_positions - 1  # the end of a source and the start of a target
     if len(ids) > room:
         raise UserError(
@@ -95,7 +100,7 @@ def look(
         torch.tensor([source], device=translator.device),
         torch.tensor([target[:-1]], device=translator.device),
     )
-    sources, targets = labels(tokenizer, source), labels(tokenizer, target)
+    sources, targets = labels(tokenizer.source, source), labels(tokenizer.target, target)
     read, following = targets[:-1], targets[1:]
     return [
         AttentionMap("Encoder self-attention", sources, sources, None, found.encoder[:, 0].cpu()),
@@ -106,9 +111,9 @@ def look(
     ]
 
 
-def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+def labels(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str]:
     """The pieces as people can see them: `␣` for a space, U+200B for what prints nothing."""
-    return ["".join(map(_visible, piece)) for piece in tokenizer.pieces(ids)]
+    return ["".join(map(_visible, piece)) for piece in vocabulary.pieces(ids)]
 
 
 def _visible(character: str) -> str:
