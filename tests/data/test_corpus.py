@@ -1,16 +1,17 @@
 """The raw pairs in the cache: what is kept of them, and what is refused."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.data.given import Given, corpus, read
 
 from zhen.data.corpus import _hashed
-from zhen.data.source import Fault
+from zhen.data.source import Chunk, Fault
 from zhen.errors import UserError
 
 PAIRS = [("我喜欢茶。", "I like tea."), (" 花", "flowers "), ("猫\u2028狗", "cats\x85and\tdogs\n")]
@@ -62,6 +63,17 @@ def test_a_fault_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:
     ]
 
 
+def test_what_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    class Growing(Given):
+        def chunks(self) -> Iterator[Chunk]:
+            yield from super().chunks()
+            self.pairs.append(("茶", "tea"))
+
+    with pytest.raises(UserError) as refused:
+        read(Growing(PAIRS), tmp_path)
+    assert str(refused.value) == "data.train: given.tsv changed while it was read; start again"
+
+
 def test_what_a_reader_put_right_is_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -91,6 +103,8 @@ SOME = st.lists(st.tuples(SIDE, SIDE), max_size=3)
 
 
 @given(SOME, SOME)
+@example([("a\tb", "c")], [("a", "b\tc")])
+@example([("a", "b\na\tb")], [("a", "b"), ("a", "b")])
 @settings(max_examples=500)
 def test_other_pairs_have_another_fingerprint(
     one: list[tuple[str, str]], other: list[tuple[str, str]]

@@ -235,6 +235,15 @@ def test_cleaning_drops_and_counts(
     )
 
 
+def test_what_cleaning_drops_teaches_the_vocabulary_nothing(
+    make_data: Maker, tsv: dict[str, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "dropped.tsv"
+    path.write_bytes(tsv["train"].read_bytes() + b"\tzzzz zzzz zzzz\n" * 50)
+    cleaned = make_data(train=str(path), clean=CleanOptions(empty=True))
+    assert cleaned.tokenizer.to_json() == make_data().tokenizer.to_json()
+
+
 def test_evaluation_keeps_order_and_raw_text(make_data: Maker, tmp_path: Path) -> None:
     raw = [(f" 茶{i}\u2028 ", f"tea　{i}  ") for i in range(30)]
     path = tmp_path / "raw.tsv"

@@ -165,6 +165,7 @@ def test_pieces_stay_in_the_mapped_file(tokenizer: Tokenizer, tmp_path: Path) ->
     finally:
         tracemalloc.stop()
     assert held < mapped.lengths.sum() * 2 / 3  # bytes of the pieces, uint16
+    assert len(pickle.dumps(mapped)) < mapped.lengths.sum() * 2 / 3  # another process maps it too
     for i in (0, 999, 1000, 1001, 2499):
         batch = mapped[[i]]
         assert tokenizer.target.decode(batch.labels.tolist()) == [numbers[i]]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,7 @@ class Corpus:
 
     def __init__(self, path: Path) -> None:
         about = json.loads((path / ABOUT).read_text(encoding="utf-8"))
-        self._path = path / PAIRS
+        self._entry, self._path = path, path / PAIRS
         # Rows of pairs with a side that is empty or nothing but space.
         self.empty: NDArray[np.int64] = np.load(path / EMPTY)
         self._files: list[str] = about["files"]
@@ -54,6 +55,9 @@ class Corpus:
         self.fingerprint: str = about["fingerprint"]
         self.source_lang: str = about["source_lang"]
         self.target_lang: str = about["target_lang"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Corpus, (self._entry,)  # another process maps the file by itself
 
     @classmethod
     def cached(
