@@ -11,7 +11,7 @@ from typing import Any
 
 import ctranslate2
 from ctranslate2.converters.transformers import BartLoader
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     GenerationConfig,
     MarianConfig,
@@ -59,6 +59,7 @@ def to_transformers(
     more at the end of each stack. Their position table has all sines first, then all cosines; it
     is replaced by ours, where they alternate. Padding and the start piece get a bias of -inf:
     our search takes them out before the softmax, so that the others share their probability.
+    A source with a vocabulary of its own gets an embedding of its own in the encoder.
     """
     ours = model.config
     config_class, model_class = (
@@ -85,6 +86,10 @@ def to_transformers(
             decoder_start_token_id=bos_id,
         )
     )
+    if model.source_embedding is not None:
+        peer.model.encoder.embed_tokens = nn.Embedding(
+            ours["source_vocab_size"], ours["d_model"], padding_idx=model.pad_id
+        )
     bias = peer.final_logits_bias.clone()  # (1, V), zeros
     bias[:, [model.pad_id, bos_id]] = float("-inf")
     layers = renamed(model.state_dict())
@@ -114,9 +119,10 @@ def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 def tables(model: Transformer) -> dict[str, Tensor]:
     """The matrices beside the layers; each stack has its own name for the embeddings."""
     pieces, positions = model.embedding.pieces.weight, model.embedding.positions
+    of_source = model.embedding if model.source_embedding is None else model.source_embedding
     return {
         "model.shared.weight": pieces,
-        "model.encoder.embed_tokens.weight": pieces,
+        "model.encoder.embed_tokens.weight": of_source.pieces.weight,
         "model.decoder.embed_tokens.weight": pieces,
         "model.encoder.embed_positions.weight": positions,
         "model.decoder.embed_positions.weight": positions,
@@ -139,7 +145,8 @@ def to_ctranslate2(
     peer.config.normalize_embedding = False
     spec = BartLoader().get_model_spec(peer)
     pieces = names(range(peer.config.vocab_size))
-    spec.register_source_vocabulary(pieces)
+    source_pieces = range(peer.model.encoder.embed_tokens.num_embeddings)
+    spec.register_source_vocabulary(names(source_pieces))
     spec.register_target_vocabulary(pieces)
     spec.config.bos_token = pieces[peer.config.decoder_start_token_id]
     spec.config.decoder_start_token = spec.config.bos_token

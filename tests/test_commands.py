@@ -243,6 +243,10 @@ BAD = [
     ("data.train=faulty.tsv", "data.train: faulty.tsv:2: expected 2 sentences separated by a tab"),
     ("data.test={val: empty.tsv}", "`data`: a part of `test` must be named with letters, digits,"),
     ("tokenizer.vocab_size=9", "`tokenizer`: `vocab_size` must be at least 260, but is 9"),
+    ("tokenizer.vocab_size={zh: 9}", "`tokenizer`: `vocab_size` must have source and target, but"),
+    ("tokenizer.kind=wordpiece", "`tokenizer.kind` must be one of 'bpe', 'unigram', 'char', but"),
+    ("tokenizer.path=empty.tsv", "tokenizer.path: empty.tsv: not a tokenizer.json ("),
+    ("tokenizer.path={source: a, target: b}", "tokenizer.path.source: cannot read a: No such file"),
     ("scheduler.warmup_updates=-1", "`scheduler`: `warmup_updates` must be at least 0, but is -1"),
     ("callbacks.samples.count=-1", "`callbacks.samples`: `count` must be at least 0, but is -1"),
 ]

@@ -4,6 +4,7 @@ Where the model's words do not matter, it is replaced by an echo that says its s
 the translation is the line itself, and anything lost, doubled or out of order shows.
 """
 
+import json
 import logging
 import os
 import pickle
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from tests.toy_tokenizer import learn
 
 from zhen import translator as module
+from zhen.data import Tokenizer, Vocabulary
 from zhen.decoding import DecodeOptions, Hypothesis
 from zhen.errors import UserError
 from zhen.model import Transformer
@@ -38,6 +40,16 @@ def make(positions: int = POSITIONS, **changes: Any) -> Translator:
         "num_encoder_layers": 1, "num_decoder_layers": 1, "max_positions": positions,
     }  # fmt: skip
     return Translator(Transformer(**(sizes | changes)).eval(), TOKENIZER, "en", "zh")
+
+
+def make_two(source: Vocabulary, target: Vocabulary) -> Translator:
+    """A translator with a vocabulary for each side."""
+    tokenizer = Tokenizer(source, target)
+    return replace(make(**tokenizer.vocab_sizes), tokenizer=tokenizer)
+
+
+ENGLISH = learn(["It is 3.5 metres long."] * 3, vocab_size=300).source
+CHINESE = learn(["你很漂亮。"] * 3, vocab_size=270).source
 
 
 TRANSLATOR = make()
@@ -241,6 +253,46 @@ def test_every_kind_of_model_comes_back(changes: dict[str, Any], tmp_path: Path)
     found = Translator.load(tmp_path / "x.ckpt")
     assert found.model.config == translator.model.config
     assert found.translate(LINES, GREEDY) == translator.translate(LINES, GREEDY)
+
+
+def test_two_vocabularies_come_back(tmp_path: Path) -> None:
+    translator = make_two(ENGLISH, CHINESE)
+    torch.save(content_of(translator), tmp_path / "x.ckpt")
+    found = Translator.load(tmp_path / "x.ckpt")
+    assert found.description() == translator.description()
+    assert found.translate(LINES, BEAM) == translator.translate(LINES, BEAM)
+
+
+def test_each_vocabulary_has_its_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[int]] = []
+
+    def answer(model, source, *args, **ids: int) -> list[list[Hypothesis]]:
+        heard.extend(source.tolist())
+        (said,) = CHINESE.encode(["漂亮"])
+        return [[Hypothesis(said, 0.0)] for _ in source]
+
+    monkeypatch.setattr(module, "generate", answer)
+    assert make_two(ENGLISH, CHINESE).translate(["It is long"], GREEDY) == ["漂亮"]
+    assert heard == [[*ENGLISH.encode(["It is long"])[0], ENGLISH.eos_id]]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [(CHINESE, ENGLISH), (ENGLISH, ENGLISH), (CHINESE, CHINESE)], ids=str
+)
+def test_vocabularies_of_another_model(
+    source: Vocabulary, target: Vocabulary, tmp_path: Path
+) -> None:
+    content = content_of(make_two(ENGLISH, CHINESE))
+    content["zhen"]["tokenizer"] = Tokenizer(source, target).to_json()
+    torch.save(content, tmp_path / "x.ckpt")
+    assert "its tokenizer is of another model" in refusal(tmp_path / "x.ckpt")
+
+
+def test_one_vocabulary_is_described_as_before_there_could_be_two() -> None:
+    """So that older checkpoints load, and older versions load these."""
+    about = TRANSLATOR.description()
+    assert "source_vocab_size" not in about["model"]
+    assert json.loads(about["tokenizer"])["model"]["type"] == "BPE"
 
 
 def refusal(path: Path) -> str:

@@ -69,11 +69,12 @@ def data_check(cfg: DictConfig) -> None:
         report.lengths(surveys),
         report.characters(surveys),
         report.sample(surveys[0]),
-        report.verdict(reasons),
     ]
-    title = f"Data check: {surveys[0].source.name}"
-    write_atomic(folder / "report.html", report_page(title, sections), key="output")
-    print(report_text(sections))
+    # What matters comes where the eye is: first on a page, last on a terminal.
+    verdict, title = report.verdict(reasons), f"Data check: {surveys[0].source.name}"
+    page = report_page(title, [verdict, *sections])
+    write_atomic(folder / "report.html", page, key="output")
+    print(report_text([*sections, verdict]))
     print()
     for path in (folder / name for name in ("report.html", "findings.tsv", "dropped.tsv")):
         if path.exists():
@@ -138,29 +139,26 @@ def prepare(
 
 
 def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """For each side: split, language, sentences, pieces in them, and those of these that stand for
-    characters which the vocabulary lacks.
+    """For each side of a split: its key, the language, sentences, pieces, characters without one.
 
-    Of a large split, some of its pairs, evenly spread.
+    Of a large split, some pairs are looked at, evenly spread.
     """
     import numpy as np
 
-    tokenizer = data.tokenizer
+    from zhen.data.vocabulary import CONTROLS
+
     pairs = data.split(name)
     some = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), ENOUGH)).astype(int))
-    found = np.zeros((2, 2), int)
-    for chunk in np.array_split(some, len(some) // 100 + 1):
-        batch = pairs[chunk]
-        sides = (tokenizer.source, batch.source), (tokenizer.target, batch.labels)
-        for side, (vocabulary, ids) in enumerate(sides):
-            rare = vocabulary.fallbacks
-            text = ids >= rare.start  # no control piece
-            found[side] += int(text.sum()), int((text & (ids < rare.stop)).sum())
-    languages = data.source_lang, data.target_lang
-    return [
-        (data.key(name), language, len(some), *counts)
-        for language, counts in zip(languages, found.tolist(), strict=True)
-    ]
+    batches = [pairs[chunk] for chunk in np.array_split(some, len(some) // 100 + 1)]
+    rows = []
+    for language, vocabulary, ids in (
+        (data.source_lang, data.tokenizer.source, [batch.source for batch in batches]),
+        (data.target_lang, data.tokenizer.target, [batch.labels for batch in batches]),
+    ):
+        every = np.concatenate([side.numpy().ravel() for side in ids])
+        text = every[every >= len(CONTROLS)].tolist()
+        rows.append((data.key(name), language, len(some), len(text), vocabulary.fallbacks(text)))
+    return rows
 
 
 if __name__ == "__main__":

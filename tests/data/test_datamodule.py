@@ -5,10 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lightning as L
 import pytest
+import torch
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions, CleanOptions, TokenizerOptions
+from zhen.data import Batch, BatchOptions, CleanOptions, TokenizerOptions
 from zhen.errors import UserError
 
 
@@ -299,3 +301,61 @@ def test_worker_processes_give_the_same_batches(make_data: Maker) -> None:
     assert [b.indices for b in alone.train_dataloader()] == [
         b.indices for b in helped.train_dataloader()
     ]
+
+
+class Listener(L.LightningModule):
+    """Trains nothing, and keeps what each epoch showed it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.seen: list[dict[int, tuple[list[int], list[int]]]] = []
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters())
+
+    def on_train_epoch_start(self) -> None:
+        self.seen.append({})
+
+    def training_step(self, batch: Batch, _: int) -> torch.Tensor:
+        sides = zip(batch.source.tolist(), batch.labels.tolist(), strict=True)
+        for index, pair in zip(batch.indices, sides, strict=True):
+            assert index not in self.seen[-1]
+            self.seen[-1][index] = pair
+        real = sum((side != 0).sum().item() for side in (batch.source, batch.labels))
+        assert real <= batch.source.numel() + batch.labels.numel() <= 256
+        return self.weight
+
+
+def test_bpe_dropout_cuts_every_epoch_in_its_own_way(make_data: Maker, tmp_path: Path) -> None:
+    def seen() -> list[dict[int, tuple[list[int], list[int]]]]:
+        data = make_data(tokenizer=TokenizerOptions(vocab_size=400, dropout=0.3))
+        listener = Listener()
+        L.Trainer(
+            accelerator="cpu", max_epochs=3, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0,
+            use_distributed_sampler=False, default_root_dir=tmp_path,
+        ).fit(listener, datamodule=data)  # fmt: skip
+        pairs, tokenizer = data.split("train"), data.tokenizer
+        for epoch in listener.seen:
+            assert sorted(epoch) == list(range(len(pairs)))
+            sources = tokenizer.source.decode([epoch[i][0] for i in range(len(pairs))])
+            targets = tokenizer.target.decode([epoch[i][1] for i in range(len(pairs))])
+            assert sources == [text.strip() for text in pairs.sources]
+            assert targets == [text.strip() for text in pairs.targets]
+            assert all(len(side) <= 33 for pair in epoch.values() for side in pair if 0 not in side)
+        return listener.seen
+
+    first, second, third = seen()
+    assert first != second != third != first
+    assert seen() == [first, second, third]
+
+
+def test_bpe_dropout_leaves_validation_and_the_vocabulary_alone(make_data: Maker) -> None:
+    plain, dropping = (
+        make_data(tokenizer=TokenizerOptions(vocab_size=400, dropout=p)) for p in (0.0, 0.9)
+    )
+    assert plain.tokenizer.to_json() == dropping.tokenizer.to_json()
+    assert plain.split("val")[[0, 1]].labels.equal(dropping.split("val")[[0, 1]].labels)
+    batch, cut = (next(iter(each.train_dataloader())) for each in (plain, dropping))
+    assert cut.source.size(1) > batch.source.size(1)

@@ -117,8 +117,8 @@ def test_the_rarer_way_of_writing_is_reported_in_every_split() -> None:
     simplified, traditional, neither = ("他们说", "a"), ("他們說", "b"), ("好", "c")
     train = [simplified, neither, traditional, simplified, ("他們说", "mixed")]
     assert survey(train=train, val=[("說", "e"), ("他们", "d")]) == [
-        f"{split} writing {split}.tsv:{line}: the zh side is traditional: of the corpus 2 are, 3 are"
-        " simplified"
+        f"{split} writing {split}.tsv:{line}: the zh side is traditional: of the corpus 2 are, 3"
+        " are simplified"
         for split, line in (("train", 3), ("val", 1))
     ]
 

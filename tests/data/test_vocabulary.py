@@ -136,6 +136,14 @@ def test_bytes_stand_in_for_what_was_never_seen(kind: str) -> None:
     assert [vocabulary.begins(i) for i in ids] == [True, False, False, True, True, False, False]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_characters_without_a_piece_are_counted(kind: str) -> None:
+    for vocabulary in (VOCABULARIES[f"{kind}, plain"], WITHOUT_BYTES[f"{kind}, None"]):
+        ids = [BPE.bos_id, *vocabulary.encode(["漂亮𠮷很é"])[0], BPE.eos_id]
+        assert vocabulary.fallbacks(ids) == 2
+        assert vocabulary.fallbacks(vocabulary.encode(TRAINING[:1])[0]) == 0
+
+
 def test_kinds_cut_in_their_own_way() -> None:
     assert pieces(BPE, "漂亮") == ["漂亮"]
     assert pieces(VOCABULARIES["unigram, plain"], "漂亮") == ["漂亮"]

@@ -29,19 +29,19 @@ MODELS = [
     for norm in ("post", "pre")
     for tied, activation, seed in [(True, "relu", 0), (True, "gelu", 1), (False, "relu", 0)]
 ]
+MODELS += [{**each, "seed": 7, "source_vocab_size": V + 7} for each in (MODELS[0], MODELS[3])]
 each_model = pytest.mark.parametrize(
     "about", MODELS, ids=lambda about: " ".join(str(value) for value in about.values())
 )
 
 
 @cache
-def make(norm: str, tie_embeddings: bool, activation: str, seed: int) -> Transformer:
+def make(seed: int, **about: Any) -> Transformer:
     """Small and untrained, but with opinions: its matrices are enlarged."""
     torch.manual_seed(seed)
     model = Transformer(
         vocab_size=V, d_model=16, num_heads=2, d_ff=32, num_encoder_layers=1,
-        num_decoder_layers=2, norm=norm, activation=activation, tie_embeddings=tie_embeddings,
-        max_positions=40,
+        num_decoder_layers=2, max_positions=40, **about,
     ).eval()  # fmt: skip
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -293,9 +293,49 @@ def test_tied_embeddings_are_one_matrix() -> None:
     assert not torch.equal(untied.output.weight, untied.embedding.pieces.weight)
 
 
+@MODELS
+@pytest.mark.parametrize("tied", [True, False])
+def test_two_embeddings_that_are_equal_are_one(norm: str, tied: bool) -> None:
+    """A source with a vocabulary of its own changes which matrix embeds it, and nothing else."""
+    one = make(norm, tie_embeddings=tied)
+    two = make(norm, tie_embeddings=tied, source_vocab_size=V)
+    assert not torch.equal(two(SOURCE, TARGET), one(SOURCE, TARGET))
+    extra = {"source_embedding.pieces.weight": one.embedding.pieces.weight}
+    two.load_state_dict(one.state_dict() | extra)
+    assert torch.equal(two(SOURCE, TARGET), one(SOURCE, TARGET))
+    assert torch.equal(
+        two.step(TARGET[:, :1], two.start(SOURCE)), one.step(TARGET[:, :1], one.start(SOURCE))
+    )
+
+
+def test_each_side_has_its_vocabulary() -> None:
+    model = make(source_vocab_size=V + 6)
+    assert model.output.weight is model.embedding.pieces.weight
+    assert model.source_embedding.pieces.weight.shape == (V + 6, D)
+    assert sum(p.numel() for p in model.parameters()) == (
+        sum(p.numel() for p in make().parameters()) + (V + 6) * D
+    )
+    source = torch.tensor([[V + 5, 3]])
+    output = model(source, TARGET[:1])
+    assert output.shape == (1, TARGET.size(1), V)
+    output.sum().backward()
+    rows = model.source_embedding.pieces.weight.grad.abs().sum(dim=1).nonzero().flatten()
+    assert rows.tolist() == [3, V + 5]
+    with pytest.raises(IndexError):
+        make()(source, TARGET[:1])
+    padded = torch.tensor([[V + 5, 3, PAD, PAD]])
+    assert_close(model(padded, TARGET[:1]), output, 1e-12)
+
+
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"norm": "pre"}, {"tie_embeddings": False, "activation": "gelu"}, {"pad_id": 3}],
+    [
+        {},
+        {"norm": "pre"},
+        {"tie_embeddings": False, "activation": "gelu"},
+        {"pad_id": 3},
+        {"source_vocab_size": 23},
+    ],
 )
 def test_config_and_weights_rebuild_the_model(changes: dict) -> None:
     model = make(**changes)
@@ -340,6 +380,7 @@ def test_the_paper_s_sizes(changes: dict, millions: int) -> None:
     ("changes", "message"),
     [
         ({"vocab_size": 0}, "`vocab_size` must be at least 1, but is 0"),
+        ({"source_vocab_size": 0}, "`source_vocab_size` must be at least 1, but is 0"),
         ({"num_encoder_layers": 0}, "`num_encoder_layers` must be at least 1, but is 0"),
         ({"max_positions": -1}, "`max_positions` must be at least 1, but is -1"),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0"),

@@ -1,5 +1,7 @@
 """The maps are the model's own weights, and every row and column says which piece it is."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.toy_tokenizer import learn
@@ -13,6 +15,7 @@ from tests.viewer.toy import (
     make,
 )
 
+from zhen.data import Tokenizer
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.model import attention_weights
@@ -51,6 +54,18 @@ def test_each_row_and_column_has_its_piece() -> None:
     assert decoder.following == cross.following == [*read[1:], "</s>"]
     for each, layers in ((encoder, ENCODER_LAYERS), (decoder, DECODER_LAYERS)):
         assert each.weights.shape == (layers, HEADS, len(each.queries), len(each.keys))
+
+
+def test_each_side_is_cut_and_named_by_its_own_vocabulary() -> None:
+    zh = learn(["你很漂亮"] * 3, vocab_size=262, byte_fallback=False).source
+    tokenizer = Tokenizer(zh, TOKENIZER.target)
+    translator = replace(make(**tokenizer.vocab_sizes), tokenizer=tokenizer)
+    source = read_sentence(translator, "你很漂亮", key="text", side="source")
+    target = read_sentence(translator, "you are", key="target", side="target")
+    assert (source, target) == (zh.encode(["你很漂亮"])[0], ids("you are"))
+    cross = look(translator, source, target)[2]
+    assert cross.keys == [*zh.pieces(source), "</s>"]
+    assert "".join(cross.queries) == "<s>you␣are"
 
 
 def test_a_layer_a_head_and_their_means() -> None:

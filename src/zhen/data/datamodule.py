@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -142,6 +143,7 @@ class TranslationData(L.LightningDataModule):
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
+        self._dropout = tokenizer.dropout if isinstance(tokenizer, TokenizerOptions) else 0.0
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
             tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
@@ -289,7 +291,7 @@ class TranslationData(L.LightningDataModule):
             )
 
     def train_dataloader(self) -> "DataLoader[Batch]":
-        pairs = self.split("train")
+        pairs = self._training_pairs()
         rank, world_size = self._rank_and_world()
         trainer = self.trainer
 
@@ -306,6 +308,21 @@ class TranslationData(L.LightningDataModule):
 
         with self._planning("train"):
             return self._loader(pairs, TrainingSampler(plan, rank))
+
+    def _training_pairs(self) -> EncodedPairs:
+        """Those of this epoch, which BPE-dropout cuts in its own way."""
+        pairs = self.split("train")
+        if not self._dropout:
+            return pairs
+        epoch = 0
+        if self.trainer is not None:
+            epoch = self.trainer.current_epoch
+            # Lightning will come back for the loader of the next epoch.
+            self.trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]
+        # Each process has its own: ranks, and runs that share a cache, may be in different epochs.
+        self._cut = tempfile.TemporaryDirectory(dir=self._cache_dir, prefix=".epoch.")
+        rng = np.random.default_rng((self._seed, epoch))
+        return pairs.cut_anew(Path(self._cut.name), self._dropout, rng, self._max_length)
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")

@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
@@ -113,6 +114,28 @@ class EncodedPairs(TorchDataset[Batch]):
 
         return cls(entry(cache_dir / "pairs", key, make, what=what), corpus, tokenizer)
 
+    def cut_anew(
+        self, folder: Path, dropout: float, rng: np.random.Generator, max_length: int
+    ) -> "EncodedPairs":
+        """The same pairs with BPE-dropout (Provilkov et al. 2020), kept in `folder`.
+
+        Args:
+            folder: empty; it must stay as long as the pairs are used.
+            dropout: probability of leaving a merge out.
+            rng: what is left out follows from it.
+            max_length: pieces a side; a text that would become longer is cut as without dropout.
+        """
+
+        def cut(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
+            whole = vocabulary.encode(texts)
+            anew = vocabulary.encode(texts, dropout, rng)
+            return [
+                new if len(new) <= max_length else old for old, new in zip(whole, anew, strict=True)
+            ]
+
+        _write(folder, self._corpus, self._tokenizer, self.rows, None, "BPE-dropout", cut)
+        return EncodedPairs(folder, self._corpus, self._tokenizer)
+
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -159,6 +182,7 @@ def _write(
     rows: NDArray[np.int64] | None,
     max_length: int | None,
     what: str,
+    cut: Callable[[Vocabulary, list[str]], list[list[int]]] = Vocabulary.encode,
 ) -> None:
     """Encode chunk by chunk: piece ids without control pieces, and the row of each pair.
 
@@ -180,7 +204,8 @@ def _write(
         ):
             vocabularies = tokenizer.source, tokenizer.target
             sides = [
-                _encoded(each, side, ids) for each, side in zip(vocabularies, texts, strict=True)
+                _as_lists(cut(each, [text.strip() for text in side]), ids)
+                for each, side in zip(vocabularies, texts, strict=True)
             ]
             batch = pa.RecordBatch.from_arrays([pa.array(numbers), *sides], schema=schema)
             if max_length is not None:
@@ -192,8 +217,7 @@ def _write(
     (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
 
-def _encoded(vocabulary: Vocabulary, texts: list[str], ids: pa.DataType) -> pa.ListArray:
-    encoded = vocabulary.encode([text.strip() for text in texts])
+def _as_lists(encoded: list[list[int]], ids: pa.DataType) -> pa.ListArray:
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     values = np.fromiter(chain.from_iterable(encoded), ids.to_pandas_dtype(), offsets[-1])

@@ -98,7 +98,8 @@ def findings(surveys: Sequence[Survey], listing: Listing) -> Section:
                 rows.append(["", "", "", f"... and {count - len(first):,} more"])
     if not rows:
         return Section("Found", ["Nothing odd."])
-    return Section("Found", [Table(["split", "kind", "count", "first"], "<<><", rows)])
+    note = "docs/data.md says what each kind is, and what to do about it."
+    return Section("Found", [note, Table(["split", "kind", "count", "first"], "<<><", rows)])
 
 
 def cleaning(read: int, counts: Mapping[str, int], too_long: int | None, kept: int) -> Section:
@@ -162,7 +163,7 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
     """How the tokenizer cuts the splits up.
 
     Args:
-        rows: split, language, sentences, pieces in them, and how many of these are single bytes.
+        rows: split, language, sentences, pieces in them, and how many characters have no piece.
     """
     cells = [
         [
@@ -170,15 +171,15 @@ def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
             language,
             f"{sentences:,}",
             f"{pieces / max(sentences, 1):.1f}",
-            f"{100 * of_bytes / max(pieces, 1):.3f} %",
+            f"{rare:,}",
         ]
-        for key, language, sentences, pieces, of_bytes in rows
+        for key, language, sentences, pieces, rare in rows
     ]
     note = (
-        "A character that the vocabulary lacks is written with the pieces of its bytes. Counted"
-        " without the pieces that begin and end a sentence."
+        "A rare character has no piece: its bytes stand for it, or <unk>. The pieces that begin and"
+        " end a sentence are not counted."
     )
-    head = ["split", "language", "sentences", "pieces in each", "bytes among them"]
+    head = ["split", "language", "sentences", "pieces in each", "rare characters"]
     return Section("Vocabulary", [note, Table(head, "<<>>>", cells)])
 
 

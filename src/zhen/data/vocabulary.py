@@ -166,10 +166,10 @@ class Vocabulary:
         """Whether a character may begin with this piece; false for a byte inside of one."""
         return not (self._has_bytes and 0x80 <= piece - len(CONTROLS) < 0xC0)
 
-    @property
-    def fallbacks(self) -> range:
-        """Ids of what stands for characters without a piece: the bytes, or <unk>."""
-        return range(len(CONTROLS), len(CONTROLS) + (len(BYTES) if self._has_bytes else 1))
+    def fallbacks(self, ids: Sequence[int]) -> int:
+        """How many characters have no piece: those in bytes, and <unk>."""
+        learned = len(CONTROLS) + (len(BYTES) if self._has_bytes else 1)
+        return sum(len(CONTROLS) <= i < learned and self.begins(i) for i in ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces with these ids, to look at."""
