@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.data.written import chunks, faults_of, lines_of, nested_table, pairs_of, table
 
+from zhen.data.formats import Layout, TextColumns
 from zhen.errors import UserError
 
 PAIRS = [(f"茶{i}", f"tea {i}") for i in range(7)]
@@ -97,6 +98,17 @@ def test_a_faulty_table(
 ) -> None:
     _, found, told = read(tmp_path, content)
     assert (found, told) == (lines, faults)
+
+
+def test_a_null_hides_what_lies_below_it() -> None:
+    texts = [pa.array(["茶", "花"]), pa.array(["tea", "b"])]
+    rows = pa.StructArray.from_arrays(texts, ["zh", "en"], mask=pa.array([True, False]))
+    batch = pa.RecordBatch.from_arrays([rows], ["translation"])
+    columns = TextColumns.find(batch.schema, Layout(("zh", "en"), "zh"))
+    assert isinstance(columns, TextColumns)
+    fault, pair = columns.items("F", [batch])
+    assert str(fault) == "F:1: 'zh' must be a string, but is null; write the sentence"
+    assert pair == (2, "花", "b")
 
 
 def test_what_is_no_parquet(tmp_path: Path) -> None:
