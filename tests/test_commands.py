@@ -228,7 +228,10 @@ BAD = [
     ("decode.top_p=1.5", "`decode`: `top_p` must be above 0 and at most 1, but is 1.5"),
     ("decode.top_k=5", "`decode`: `top_k` must be 0 without `do_sample=true`, but is 5"),
     ("decode.length_penalty=1e4", "`decode`: `length_penalty` must be from -10 to 10, but is 1"),
-    ("data.train=''", "`data.train` must be a path, a pattern, a list of these, or a mapping {zh: path"),
+    (
+        "data.train=''",
+        "`data.train` must be a path, a pattern, a list of these, or a mapping {zh: path",
+    ),
     ("data.cache_dir=/proc/x", "paths.cache: cannot make /proc/x: "),
     ("callbacks.checkpoint.dirpath=/proc/x", "callbacks.checkpoint.dirpath: cannot make /proc/x: "),
     (
