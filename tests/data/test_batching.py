@@ -122,6 +122,11 @@ def test_no_plan_in_the_same_order_has_fewer_batches(lengths: Lengths, tokens: i
     assert len(plan) == greedy + 1
 
 
+def test_a_full_batch_leaves_nothing_to_the_next() -> None:
+    lengths = np.array([[10, 10]] * 8 + [[1, 1]] * 40)
+    assert [len(batch) for batch in plan_in_order(lengths, 80)] == [4, 4, 40]
+
+
 @given(st.integers(1, 300), st.integers(1, 30), st.integers(1, 64))
 def test_pairs_of_one_length_are_spread_evenly(pairs: int, rows: int, world_size: int) -> None:
     lengths = np.full((pairs, 2), 5)
