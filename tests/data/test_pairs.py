@@ -88,7 +88,7 @@ def test_cache_is_read_not_made_again(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = encoded(tokenizer, tmp_path)
-    monkeypatch.delattr(pairs_module, "_encoded")
+    monkeypatch.delattr(pairs_module, "_as_lists")
     again = encoded(tokenizer, tmp_path)
     assert torch.equal(again[[0, 1, 2]].labels, first[[0, 1, 2]].labels)
 
