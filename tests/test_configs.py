@@ -160,6 +160,13 @@ def test_data_sets_of_the_hub_say_which_and_what_is_taken_from_train() -> None:
     assert news.clean.duplicates
 
 
+def test_a_checkpoint_is_scored_on_pairs_of_any_kind() -> None:
+    check(compose("evaluate", ["test=a.pairs", "reader.format=tsv", "reader.columns=[2,1]"]))
+    cfg = compose("evaluate", ["test=test", "reader=hub", "reader.name=OWNER/NAME"])
+    check(cfg)
+    assert cfg.reader["_target_"] == "zhen.data.Hub" and "format" not in cfg.reader
+
+
 READER = [
     ("data=files", "format=xls", "`data.reader.format` must be one of 'tsv', 'csv', 'jsonl', "),
     ("data=files", "format=jsnl", "did you mean `jsonl`"),

@@ -126,10 +126,10 @@ class Hub:
         except FileNotFoundError as error:
             raise UserError(f"{named}: no data set {self._name!r} ({one_line(error)})") from error
         except Exception as error:  # whatever the hub and the files in it bring about
-            known = re.search(r"vailable [^[]*\[(.*?)\]|Available: \[(.*?)\]", str(error))
+            known = re.search(r"vailable[^[]*\[(.*?)\]", str(error))
             if known is None:
                 raise UserError(f"{named}: {self._name}: {one_line(error)}") from error
-            configs = re.findall(r"'(.*?)'", known[1] or known[2])
+            configs = re.findall(r"'(.*?)'", known[1])
             raise UserError(
                 f"`{option(key, 'config')}` must be one of {configs}, the configurations of"
                 f" {self._name}, but is {self._config!r}{did_you_mean(self._config or '', configs)}"
