@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from tests.data.given import corpus
@@ -145,6 +146,10 @@ def test_large_vocabularies_fit(
     monkeypatch.setattr(Vocabulary, "__len__", lambda _: 1 << 16 | 1)
     large = encoded(tokenizer, tmp_path / "large")
     assert torch.equal(large[[0, 1, 2]].source, small[[0, 1, 2]].source)
+    for name, wide in (("small", pa.uint16()), ("large", pa.int32())):
+        (file,) = (tmp_path / name).glob("pairs/*/pairs.arrow")
+        schema = pa.ipc.open_file(str(file)).schema
+        assert schema.field("target").type.value_type == wide
 
 
 def test_another_process_gets_them_by_their_path(pairs: EncodedPairs) -> None:

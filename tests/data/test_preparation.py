@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import Maker
 
 from zhen.data import TranslationData
+from zhen.data import cache as cache_module
 from zhen.data.cache import fault
 from zhen.errors import UserError
 
@@ -93,12 +94,24 @@ def test_killed_at_any_moment(prepare: Callable[[Path], None], tmp_path: Path) -
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_twice_at_once(prepare: Callable[[Path], None], tmp_path: Path) -> None:
-    wanted, cache = tmp_path / "wanted", tmp_path / "cache"
+def test_twice_at_once(
+    prepare: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, cache, made = tmp_path / "wanted", tmp_path / "cache", tmp_path / "made.txt"
     prepare(wanted)
+    seal = cache_module._seal
+
+    def noted(folder: Path, key: str) -> None:
+        with made.open("a") as file:
+            print(key, file=file)
+        seal(folder, key)
+
+    monkeypatch.setattr(cache_module, "_seal", noted)
     for pid in [forked(lambda: prepare(cache)) for _ in range(3)]:
         assert os.waitpid(pid, 0)[1] == 0
     assert content(cache) == content(wanted)
+    keys = made.read_text().split()
+    assert len(keys) == len(set(keys)) >= len(KINDS)  # each by one process
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
