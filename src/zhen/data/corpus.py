@@ -1,7 +1,7 @@
 """The pairs of one split as they were written, kept in an Arrow file and read where they lie.
 
-Nothing here holds more than a chunk of text in memory, and a corpus that is not read at the moment
-holds none: each call maps the file for as long as it needs it.
+Nothing here holds more than a chunk of text in memory: each call maps the file for as long as it
+needs it, and keeps the part that it read last.
 """
 
 import hashlib

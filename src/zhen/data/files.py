@@ -21,7 +21,7 @@ class Files:
 
     A split is named by a path, a pattern such as `data/*.tsv` (sorted), a list of these, or a
     mapping from the two languages to these: plain files whose lines belong together, one by one.
-    All formats are read by streaming, also when gzipped.
+    All formats but a JSON array are read by streaming, also when gzipped.
 
     Args:
         format: of files that hold both languages; None goes by the ending of each.
