@@ -35,9 +35,7 @@ def cfg() -> DictConfig:
 
 @pytest.fixture
 def run(tmp_path: Path, cfg: DictConfig) -> Iterator[RunDirectory]:
-    run = RunDirectory.create(tmp_path / "runs" / "a" / "1")
-    run.write_settings(cfg, ["seed=0", "name=测试"])
-    yield run
+    yield RunDirectory.create(tmp_path / "runs" / "a" / "1", cfg, ["seed=0", "name=测试"])
 
 
 def test_what_is_written_at_the_start(run: RunDirectory) -> None:
@@ -50,7 +48,7 @@ def test_what_is_written_at_the_start(run: RunDirectory) -> None:
 
 def test_a_run_may_go_on_in_its_directory(run: RunDirectory, cfg: DictConfig) -> None:
     run.last.write_bytes(b"state")
-    again = RunDirectory.create(run.path)
+    again = RunDirectory.create(run.path, cfg, [])
     assert again == run and again.last.read_bytes() == b"state"
 
 
@@ -58,7 +56,7 @@ def test_other_ranks_write_no_shared_file(
     tmp_path: Path, cfg: DictConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
-    run = RunDirectory.create(tmp_path / "run")
+    run = RunDirectory.create(tmp_path / "run", cfg, [])
     with run.logging():
         logging.getLogger("zhen.x").info("from rank 1")
     assert sorted(each.name for each in run.path.iterdir()) == ["checkpoints", "log.1.txt"]
@@ -67,14 +65,14 @@ def test_other_ranks_write_no_shared_file(
 def test_a_place_that_cannot_be_made(tmp_path: Path, cfg: DictConfig) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot make .*file/run/checkpoints: Not a directory"):
-        RunDirectory.create(tmp_path / "file" / "run")
+        RunDirectory.create(tmp_path / "file" / "run", cfg, [])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_place_that_cannot_be_written(tmp_path: Path, cfg: DictConfig) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(UserError, match="Permission denied; choose another place"):
-        RunDirectory.create(tmp_path / "run")
+        RunDirectory.create(tmp_path / "run", cfg, [])
 
 
 def checkpoint(runs: Path, name: str, age: int, file: str = "best.ckpt") -> Path:
