@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zhen.data.report import Histogram, Section, Table
@@ -114,6 +114,7 @@ def test_a_hostile_text_stays_a_text(place: str) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.text())
+@example("a\x00b")
 def test_any_text_comes_back(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cut_font", lambda texts: b"")  # it takes its time

@@ -22,6 +22,8 @@ def report_page(title: str, sections: Sequence[Section]) -> str:
             for each in sections
         ),
     }
+    # HTML has no NUL: parsers drop it, keep it or replace it, each as it likes.
+    parts = {name: part.replace("\x00", "\ufffd") for name, part in parts.items()}
     parts["font"] = base64.b64encode(cut_font(parts.values())).decode("ascii")
     template = files("zhen.viewer").joinpath("report.html").read_text(encoding="utf-8")
     # In one pass: what is put in is not looked at again.
