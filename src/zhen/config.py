@@ -67,6 +67,9 @@ def run_command(command: Command, config_name: str) -> None:
     # OpenMP threads that wait by spinning lose nearly all speed as soon as anything else wants a
     # core: measured on 2 busy cores, 276 tokens/s against 2,530. Read when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # In bfloat16 the CPU compiles a kernel for each new shape of a product, and an epoch's batches
+    # have thousands. The 1024 that are kept by default made each epoch compile them all again.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384")
     # Lightning's remarks on hardware and products; its warnings stay.
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use

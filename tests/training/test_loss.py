@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from zhen.data import Batch
 from zhen.data.ragged import pad
 from zhen.model import Transformer
-from zhen.training.loss import token_loss
+from zhen.training.loss import SmoothedCrossEntropy, token_loss
 
 PAIRS = [([5, 6, 7], [8, 9]), ([5], [4, 5, 6, 7, 8]), ([9, 8], [3])]
 BOS, EOS = 1, 2
@@ -101,3 +101,14 @@ def test_an_impossible_label_is_finite(model: Transformer) -> None:
         model.output.weight.mul_(1e4)  # probabilities that are 0 in float32
         found = token_loss(model, batch_of(PAIRS), 0.1)
     assert math.isfinite(found.smoothed.item()) and math.isfinite(found.nll.item())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_written_out_is_that_of_the_value(smoothing: float) -> None:
+    logits = torch.randn(4, 7, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 6, 3, 3])
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return 2.5 * SmoothedCrossEntropy.apply(x, labels, smoothing)[0]
+
+    assert torch.autograd.gradcheck(scaled, (logits,))
