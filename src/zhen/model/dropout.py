@@ -31,5 +31,7 @@ class Dropout(nn.Module):
             return F.dropout(x, self.p)
         dropped = min(round(self.p * LEVELS), LEVELS - 1)
         draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
+        draws = draws.view(torch.int16)[: x.numel()].view(x.shape)
+        keep = torch.empty(x.shape, dtype=x.dtype)  # 0 and 1: products of two types are slow
+        torch.ge(draws, dropped - LEVELS // 2, out=keep)
         return x * keep * (LEVELS / (LEVELS - dropped))
