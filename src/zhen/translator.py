@@ -51,13 +51,18 @@ class Translator:
     target_lang: str
 
     @classmethod
-    def load(cls, path: str | Path, device: torch.device | str = "cpu") -> "Translator":
+    def load(
+        cls, path: str | Path, device: torch.device | str = "cpu", key: str = "ckpt"
+    ) -> "Translator":
         """Read a checkpoint. Nothing that the file names is imported or run.
+
+        Args:
+            key: what named the file, for messages.
 
         Raises:
             UserError: the file is missing, damaged, or no checkpoint of this project.
         """
-        content = read_checkpoint(Path(path))
+        content = read_checkpoint(Path(path), key)
         try:
             about = content["zhen"]
             model = Transformer(**about["model"])
@@ -77,7 +82,7 @@ class Translator:
             languages = str(about["source_lang"]), str(about["target_lang"])
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise UserError(
-                f"ckpt: {path} is no checkpoint of zhen {version('zhen')}"
+                f"{key}: {path} is no checkpoint of zhen {version('zhen')}"
                 f" ({type(error).__name__}: {shorten(one_line(error), 200)});"
                 " give a file that `make train` wrote"
             ) from error
@@ -210,7 +215,7 @@ class Translator:
         return max(fitting or cuts.values(), default=room)
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path, key: str = "ckpt") -> dict[str, Any]:
     """The content of a checkpoint file: plain data and tensors, on the CPU.
 
     Raises:
@@ -219,9 +224,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise UserError(f"ckpt: {path} does not exist; give a checkpoint's path") from None
+        raise UserError(f"{key}: {path} does not exist; give a checkpoint's path") from None
     except OSError as error:
-        raise UserError(f"ckpt: cannot read {path}: {error.strerror}") from error
+        raise UserError(f"{key}: cannot read {path}: {error.strerror}") from error
     with file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a strange pickle, which is refused anyway
         try:
@@ -229,10 +234,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         except Exception as error:  # whatever the unpickler meets; OSError for a truncated file
             kind = "is damaged" if zipfile.is_zipfile(path) else "is truncated or no checkpoint"
             raise UserError(
-                f"ckpt: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
+                f"{key}: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
             ) from error
     if not isinstance(content, dict):
-        raise UserError(f"ckpt: {path} holds a {type(content).__name__}, not a checkpoint")
+        raise UserError(f"{key}: {path} holds a {type(content).__name__}, not a checkpoint")
     return content
 
 

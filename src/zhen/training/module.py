@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import lightning as L
 import torch
@@ -15,6 +15,7 @@ from torchmetrics import SumMetric
 from zhen.data import Batch, EncodedPairs, TranslationData
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
+from zhen.training.finite import FiniteLoss
 from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.schedule import Constant, Schedule
 from zhen.training.scores import Scores, score
@@ -94,6 +95,7 @@ class TranslationModule(L.LightningModule):
         optimizer: makes the optimizer from parameter groups.
         schedule: the share of the optimizer's `lr` at each update.
         label_smoothing: ε of the training loss.
+        nonfinite_loss: what a training loss that is NaN or infinite does to the training.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class TranslationModule(L.LightningModule):
         optimizer: MakeOptimizer = torch.optim.Adam,
         schedule: Schedule = AT_PEAK,
         label_smoothing: float = 0.0,
+        nonfinite_loss: Literal["stop", "skip"] = "stop",
     ) -> None:
         super().__init__()
         self.translator = translator
@@ -112,6 +115,7 @@ class TranslationModule(L.LightningModule):
         self._schedule = schedule
         self._label_smoothing = label_smoothing
         self._decode = decode
+        self._finite = FiniteLoss(nonfinite_loss)
         self._totals: dict[str, SplitTotals] = {}
         # What the last validation, and each test part by its name, found.
         self.validation: Evaluation | None = None
@@ -131,6 +135,8 @@ class TranslationModule(L.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = token_loss(self.model, batch, self._label_smoothing)
+        loss = found.smoothed.detach() / found.tokens
+        self._finite.note(self.trainer.global_step + 1, loss, batch.indices)
         self.log_dict(
             {
                 "train/loss": found.smoothed.detach() / found.tokens,
@@ -143,6 +149,12 @@ class TranslationModule(L.LightningModule):
         # that has fewer, and DDP by that of ranks: both are taken back.
         shares = self.trainer.accumulate_grad_batches * self.trainer.world_size
         return found.smoothed * (shares / batch.update_tokens)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self._finite.good():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None  # the optimizer passes over it, with its decay
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         self._evaluate("val", batch, DecodeOptions())
@@ -163,6 +175,7 @@ class TranslationModule(L.LightningModule):
         self.tests = {part: self._finish(part) for part in self._data.test_parts}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._finite.good(now=True)  # or no checkpoint
         checkpoint["zhen"] = self.translator.description()
 
     @property
