@@ -136,6 +136,7 @@ def test_results(run_dir: Path, tsv: dict[str, Path]) -> None:
     assert set(found) == {
         "test",
         "checkpoint",
+        "weights",
         "parameters",
         "updates",
         "target_tokens_per_second",

@@ -58,6 +58,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
     "ckpt": (str | None, ""),
+    "weights": (Literal["raw", "ema", "average"] | None, ""),
     "test": (
         _PATHS | dict[str, _PATHS | dict[str, _PATHS]] | None,
         "paths, or paths by name, or null",

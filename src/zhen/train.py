@@ -143,6 +143,7 @@ def train(cfg: DictConfig) -> float | None:
             speeds = [c.tokens_per_second for c in callbacks if isinstance(c, Progress)]
             about = {
                 "checkpoint": best.name if best else None,
+                "weights": module.scored.weights,
                 "parameters": parameters,
                 "updates": trainer.global_step,
                 "target_tokens_per_second": round(sum(speeds) * trainer.world_size) or None,

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import accumulate, pairwise
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
 from zhen.model import Transformer
+from zhen.model.averages import Weights, mean, put
 
 log = logging.getLogger(__name__)
 
@@ -49,18 +50,25 @@ class Translator:
     tokenizer: Tokenizer
     source_lang: str
     target_lang: str
+    weights: str = "raw"  # raw, ema or average: see `zhen.training.averages`
 
     @classmethod
     def load(
-        cls, path: str | Path, device: torch.device | str = "cpu", key: str = "ckpt"
+        cls,
+        path: str | Path,
+        device: torch.device | str = "cpu",
+        key: str = "ckpt",
+        weights: Literal["raw", "ema", "average"] | None = None,
     ) -> "Translator":
         """Read a checkpoint. Nothing that the file names is imported or run.
 
         Args:
             key: what named the file, for messages.
+            weights: as they were trained, or one of their averages; None: what its run scored.
 
         Raises:
-            UserError: the file is missing, damaged, or no checkpoint of this project.
+            UserError: the file is missing, damaged, no checkpoint of this project, or has no such
+                average.
         """
         content = read_checkpoint(Path(path), key)
         try:
@@ -73,6 +81,9 @@ class Translator:
                     if name.startswith("model.")
                 }
             )
+            weights = weights or content.get("averages", {}).get("weights", "raw")
+            if weights != "raw":
+                put(_average(content.get("averages", {}), weights), model)
             if not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
                 raise ValueError("its weights are not all finite: the training diverged")
             tokenizer = Tokenizer.from_json(about["tokenizer"])
@@ -86,7 +97,7 @@ class Translator:
                 f" ({type(error).__name__}: {shorten(one_line(error), 200)});"
                 " give a file that `make train` wrote"
             ) from error
-        return cls(model.to(device).eval(), tokenizer, *languages)
+        return cls(model.to(device).eval(), tokenizer, *languages, weights)
 
     def description(self) -> dict[str, Any]:
         """All but the weights, as plain data: what `load` finds under "zhen"."""
@@ -239,6 +250,24 @@ def read_checkpoint(path: Path, key: str = "ckpt") -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{key}: {path} holds a {type(content).__name__}, not a checkpoint")
     return content
+
+
+def _average(kept: dict[str, Any], weights: str) -> Weights:
+    """One of the averages that a checkpoint keeps under "averages".
+
+    Raises:
+        UserError: it is not there.
+    """
+    last = list(kept.get("last", {}).values())
+    if weights == "average" and last:
+        return mean(last)
+    if weights == "ema" and "ema" in kept:
+        return dict(kept["ema"])
+    there = ["raw", *(["ema"] if "ema" in kept else []), *(["average"] if last else [])]
+    raise UserError(
+        f"weights={weights}: the checkpoint has only {', '.join(there)}; the averages are what a"
+        " training with callbacks.averages.ema_decay or callbacks.averages.last keeps"
+    )
 
 
 def pick_device(name: str) -> torch.device:

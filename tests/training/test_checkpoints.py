@@ -16,6 +16,7 @@ from tests.conftest import Maker
 
 from zhen.data import BatchOptions
 from zhen.errors import Stopped, UserError
+from zhen.training.averages import Averages
 from zhen.training.checkpoints import Checkpoints, WholeFiles, second_name
 from zhen.training.loggers import CsvLogger
 from zhen.training.schedule import Linear
@@ -76,6 +77,7 @@ class Run:
         settings = {"max_epochs": 2, **self._settings, **changes}
         keeps = ("monitor", "mode", "every_n_updates", "every_minutes")
         kept = {"monitor": "val/chrf"} | {k: settings.pop(k) for k in keeps if k in settings}
+        averages = Averages(**settings.pop("averages", {}))
         torch.manual_seed(1)
         data = make_data(
             batch=BatchOptions(tokens=300, eval_tokens=80),
@@ -92,7 +94,7 @@ class Run:
         self.trainer = make_trainer(
             **settings,
             enable_checkpointing=True,
-            callbacks=[trace, *harm, self.keeper],
+            callbacks=[averages, trace, *harm, self.keeper],
             logger=[CsvLogger(run_dir=str(self.folder))],
         )
         path = self.keeper.last if self.keeper.last.exists() else None
@@ -131,9 +133,17 @@ def same(run: Run, whole: Run) -> None:
         assert ours["resume"]["random"][0][key] == theirs["resume"]["random"][0][key]
     for name in ("last.ckpt", "best.ckpt"):
         if (whole.folder / "checkpoints" / name).exists():
-            ours, theirs = run.load(name)["state_dict"], whole.load(name)["state_dict"]
+            ours, theirs = all_weights(run.load(name)), all_weights(whole.load(name))
+            assert ours.keys() == theirs.keys()
             assert all(torch.equal(ours[key], theirs[key]) for key in theirs), name
     assert {file.name for file in run.keeper.dirpath.iterdir()} <= {"last.ckpt", "best.ckpt"}
+
+
+def all_weights(content: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The trained ones and all that averages are made of."""
+    kept = content["averages"]
+    sets = {"raw": content["state_dict"], "ema": kept.get("ema", {}), **kept.get("last", {})}
+    return {f"{name} {key}": w for name, each in sets.items() for key, w in each.items()}
 
 
 BY_UPDATES = {"max_epochs": -1, "check_val_every_n_epoch": None}
@@ -145,6 +155,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "no validation": {"limit_val_batches": 0},
     "accumulation": {"accumulate_grad_batches": 2},
     "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
+    "averages": {
+        "averages": {"ema_decay": 0.8, "last": 2, "weights": "average"},
+        "accumulate_grad_batches": 2,
+        "val_check_interval": 2,
+    },
     "workers": {"num_workers": 1},
 }
 # With a checkpoint after each update or with those of validations alone.

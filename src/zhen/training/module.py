@@ -111,6 +111,7 @@ class TranslationModule(L.LightningModule):
         super().__init__()
         self.translator = translator
         self.model = translator.model
+        self.scored = translator  # what validation and test score: see `Averages`
         self._make_optimizer = optimizer
         self._schedule = schedule
         self._label_smoothing = label_smoothing
@@ -185,8 +186,8 @@ class TranslationModule(L.LightningModule):
     def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
         if split not in self._totals:
             self._totals[split] = SplitTotals().to(self.device)
-        loss = token_loss(self.model, batch, self._label_smoothing)
-        found = self.translator.decode(batch.source, options)
+        loss = token_loss(self.scored.model, batch, self._label_smoothing)
+        found = self.scored.decode(batch.source, options)
         self._totals[split].update(batch, loss, [best[0].text for best in found])
 
     def _finish(self, split: str) -> Evaluation:
