@@ -36,7 +36,7 @@ class Place:
         self.data += [
             "optimizer.lr=0.0001",
             "scheduler=inverse_sqrt",
-            "scheduler.warmup_updates=10",
+            "scheduler.warmup=10",
         ]
         outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
@@ -251,7 +251,7 @@ BAD = [
     ("tokenizer.kind=wordpiece", "`tokenizer.kind` must be one of 'bpe', 'unigram', 'char', but"),
     ("tokenizer.path=empty.tsv", "tokenizer.path: empty.tsv: not a tokenizer.json ("),
     ("tokenizer.path={source: a, target: b}", "tokenizer.path.source: cannot read a: No such file"),
-    ("scheduler.warmup_updates=-1", "`scheduler`: `warmup_updates` must be at least 0, but is -1"),
+    ("scheduler.warmup=-1", "`scheduler`: `warmup` must be a number of updates, at least 0, or"),
     ("callbacks.samples.count=-1", "`callbacks.samples`: `count` must be at least 0, but is -1"),
 ]
 
@@ -512,7 +512,7 @@ def test_double_precision(tmp_path: Path, tsv: Any) -> None:
 
 def test_a_training_that_diverges_says_so(tmp_path: Path, tsv: Any) -> None:
     place = Place(tmp_path, tsv)
-    done = place.train("optimizer.lr=1e30", "scheduler=constant", "scheduler.warmup_updates=0")
+    done = place.train("optimizer.lr=1e30", "scheduler=constant", "scheduler.warmup=0")
     assert done.returncode == 1
     line = done.stderr.decode().splitlines()[-1]
     assert line.startswith("error: the training loss of update 2 is nan for pairs ")

@@ -49,7 +49,7 @@ class Place:
             "callbacks.checkpoint.monitor=val/chrf",
             "callbacks.checkpoint.every_n_updates=2",
             "scheduler=constant",
-            "scheduler.warmup_updates=5",
+            "scheduler.warmup=5",
         ]
         self.paths = [f"paths.runs={self.runs}", f"paths.cache={folder / 'cache'}"]
         outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
@@ -474,7 +474,7 @@ def test_a_full_disk(here: Train, run: Path, begun: Path, monkeypatch: pytest.Mo
 
 
 def test_a_loss_that_is_no_number_names_the_pairs(here: Train, place: Place) -> None:
-    lost = ["optimizer.lr=1e30", "scheduler=constant", "scheduler.warmup_updates=0"]
+    lost = ["optimizer.lr=1e30", "scheduler=constant", "scheduler.warmup=0"]
     status, _, error = here(*place.new, *lost, run_id="lost")
     path = place.runs / "tiny" / "lost"
     assert status == 1

@@ -46,7 +46,7 @@ class Soak:
             "callbacks.checkpoint.every_n_updates=2",
             "optimizer.lr=0.01",
             "scheduler=linear",
-            "scheduler.warmup_updates=5",
+            "scheduler.warmup=5",
         ]
         outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}

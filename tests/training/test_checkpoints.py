@@ -86,7 +86,7 @@ class Run:
         module = make_module(
             data,
             optimizer=lambda groups: torch.optim.AdamW(groups, lr=0.01),
-            schedule=Linear(warmup_updates=4, total_updates=30, min_ratio=0.0),
+            schedule=Linear(warmup=4, length=30, min_ratio=0.0),
         )
         torch.manual_seed(2)  # as if it were another process
         trace = Trace()

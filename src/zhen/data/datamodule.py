@@ -294,6 +294,11 @@ class TranslationData(L.LightningDataModule):
                 f" pieces, but the model only {max_positions} positions: shorten it or {remedy}"
             )
 
+    @property
+    def target_tokens(self) -> int:
+        """Real target pieces of an epoch, each with its end piece, over all ranks."""
+        return int(self.split("train").lengths[:, 1].sum(dtype=np.int64))
+
     def train_dataloader(self) -> "DataLoader[Batch]":
         trainer = self.trainer
         # After a restart Lightning asks before it knows its epoch.

@@ -17,11 +17,11 @@ from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.training.finite import FiniteLoss
 from zhen.training.loss import TokenLoss, token_loss
-from zhen.training.schedule import Constant, Schedule
+from zhen.training.schedule import Constant, Pace, Schedule
 from zhen.training.scores import Scores, score
 from zhen.translator import Translator
 
-AT_PEAK = Constant(warmup_updates=0)
+AT_PEAK = Constant(warmup=0)
 
 MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
@@ -124,15 +124,25 @@ class TranslationModule(L.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self._make_optimizer(parameter_groups(self.model))
-        total = self.trainer.estimated_stepping_batches
-        last = int(total) if total != float("inf") else None
+        pace = self._pace()
         scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda done: self._schedule(done + 1, last)
+            optimizer, lambda done: self._schedule(done + 1, pace)
         )
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
         }
+
+    def _pace(self) -> Pace:
+        total = self.trainer.estimated_stepping_batches  # makes the loader, too
+        micro_batches, loader = self.trainer.accumulate_grad_batches, self.trainer.train_dataloader
+        updates_of_plan = math.ceil(len(loader) / micro_batches)  # type: ignore[arg-type]
+        return Pace(
+            updates=int(total) if total != float("inf") else None,
+            # Fewer than the plan has, where trainer.limit_train_batches says so.
+            updates_per_epoch=math.ceil(self.trainer.num_training_batches / micro_batches),
+            tokens_per_update=self._data.target_tokens / updates_of_plan,
+        )
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = token_loss(self.model, batch, self._label_smoothing)
