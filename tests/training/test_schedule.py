@@ -183,12 +183,15 @@ def test_the_tokens_of_an_epoch_are_those_that_are_learned(
     assert data.target_tokens == tokens.seen
 
 
+@pytest.mark.parametrize("length", [{"max_epochs": 1}, {"max_epochs": -1, "max_steps": 4}], ids=str)
 def test_an_epoch_is_what_is_trained_of_it(
-    make_data: Maker, make_module: Maker, make_trainer: Maker
+    make_data: Maker, make_module: Maker, make_trainer: Maker, length: dict[str, int]
 ) -> None:
     data = make_data(batch=BatchOptions(tokens=100, eval_tokens=64))
     module = make_module(data)
-    trainer = make_trainer(limit_train_batches=7, accumulate_grad_batches=2, limit_val_batches=0)
+    trainer = make_trainer(
+        limit_train_batches=7, accumulate_grad_batches=2, limit_val_batches=0, **length
+    )
     trainer.fit(module, datamodule=data)
     found = module._pace()
     assert (found.updates, found.updates_per_epoch) == (4, 4)

@@ -134,7 +134,9 @@ class TranslationModule(L.LightningModule):
         }
 
     def _pace(self) -> Pace:
-        total = self.trainer.estimated_stepping_batches  # makes the loader, too
+        total = self.trainer.estimated_stepping_batches
+        if self.trainer.train_dataloader is None:  # not needed for `total`, then
+            self.trainer.fit_loop.setup_data()
         micro_batches, loader = self.trainer.accumulate_grad_batches, self.trainer.train_dataloader
         updates_of_plan = math.ceil(len(loader) / micro_batches)  # type: ignore[arg-type]
         return Pace(
