@@ -44,6 +44,9 @@ class Soak:
             "data.batch.eval_tokens=40",
             "callbacks.checkpoint.monitor=val/chrf",
             "callbacks.checkpoint.every_n_updates=2",
+            "callbacks.averages.ema_decay=0.9",
+            "callbacks.averages.last=2",
+            "callbacks.averages.weights=average",
             "optimizer.lr=0.01",
             "scheduler=linear",
             "scheduler.warmup=5",
@@ -106,7 +109,13 @@ def weights(run: Path, name: str) -> dict[str, torch.Tensor]:
         for i, state in content["optimizer_states"][0]["state"].items()
         for key, tensor in state.items()
     }
-    return {**content["state_dict"], **moments}
+    kept = content["averages"]
+    averages = {
+        f"{kind} {name}": tensor
+        for kind, each in {"ema": kept["ema"], **kept["last"]}.items()
+        for name, tensor in each.items()
+    }
+    return {**content["state_dict"], **moments, **averages}
 
 
 def test_killed_at_any_moment(tmp_path: Path, tsv: dict[str, Path]) -> None:
