@@ -7,7 +7,7 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast lint format clean
+TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast soak lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
@@ -81,6 +81,9 @@ test: setup ## run all tests; ARGS='-k name' goes to pytest
 
 test-fast: setup ## run the tests without the slow ones
 	@$(RUN) -m pytest -m "not slow"
+
+soak: setup ## kill a training twenty times, and see it end as if nobody had touched it
+	@ZHEN_SOAK_KILLS=20 $(RUN) -m pytest tests/test_soak.py
 
 lint: setup ## check style, format and types
 	@$(PY) -m ruff check --quiet .

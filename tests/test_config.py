@@ -137,7 +137,6 @@ BAD = [
             "+trainer.limit_train_batches": ["-1", "1.5"],
             "+trainer.limit_test_batches": ["0", "0.0"],
             "+trainer.overfit_batches": ["1", "0.5"],
-            "callbacks.checkpoint.save_top_k": ["2", "-1"],
         }.items()
         for value in values
     ),

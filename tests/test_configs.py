@@ -204,5 +204,5 @@ def test_relative_directories_lie_below_the_repository(tmp_path: Path) -> None:
 def test_leaving_callbacks_and_loggers_out() -> None:
     cfg = compose("train", ["~callbacks.samples", "callbacks.progress=null", "logger=csv"])
     check(cfg)
-    assert len(build_all(cfg.callbacks, key="callbacks")) == 1
+    assert len(build_all(cfg.callbacks, key="callbacks")) == 2  # averages, checkpoint
     assert list(OmegaConf.to_container(cfg.logger)) == ["csv"]

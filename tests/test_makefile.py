@@ -31,7 +31,7 @@ FILES = [
 ]
 TARGETS = (
     "help setup data-check train evaluate translate attention corpus bench"
-    " test test-fast lint format clean"
+    " test test-fast soak lint format clean"
 ).split()
 
 RECORDER = """
@@ -380,6 +380,7 @@ def test_help_is_the_default_and_lists_every_target(checkout: Checkout) -> None:
         ("bench", [["scripts/bench.py"]]),
         ("test", [["-m", "pytest"]]),
         ("test-fast", [["-m", "pytest", "-m", "not slow"]]),
+        ("soak", [["-m", "pytest", "tests/test_soak.py"]]),
     ],
 )
 def test_a_target_runs_its_command(checkout: Checkout, target: str, argvs: list[list[str]]) -> None:

@@ -241,7 +241,7 @@ def _run_job(
         check_complete(cfg, known_keys(config_name))
         check(cfg)
         made = None
-        if "run_dir" in cfg.paths:
+        if "run_dir" in cfg.paths and cfg.resume in (None, "auto"):
             made = identity.claim(lambda: Path(cfg.paths.run_dir))
         try:
             return command(cfg)

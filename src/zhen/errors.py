@@ -1,5 +1,6 @@
 """Errors a user can mend, and the nearest name to a mistyped one."""
 
+import signal
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
@@ -10,6 +11,18 @@ class UserError(Exception):
     The message is one line: the key, file or line, what it is, what is allowed, what to do.
     `zhen.config.run_command` prints it without a traceback and exits with status 1.
     """
+
+
+# What ends a run: a job's end, Ctrl-C, and the warning that a cluster gives before the end.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
+
+class Stopped(SystemExit):
+    """A signal ends the run, after its state was kept; the status is 128 + the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.signal = signal.Signals(number).name
 
 
 def one_line(text: object) -> str:

@@ -28,7 +28,7 @@ def evaluate(cfg: DictConfig) -> None:
 
     decode = build(cfg.decode, "decode")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
-    translator = Translator.load(checkpoint)
+    translator = Translator.load(checkpoint, weights=cfg.weights)
     given = cfg if cfg.test else trained_with(checkpoint)
     # A test set that was taken from the training pairs is taken from them again.
     names = ["test"] if given.test else ["train", "val", "val_size", "test_size"]
@@ -61,10 +61,12 @@ def evaluate(cfg: DictConfig) -> None:
     )
     module = TranslationModule(translator, decode=decode)
     trainer.test(module, datamodule=data, verbose=False)
-    print(f"{checkpoint}: {translator.source_lang} to {translator.target_lang}")
+    direction = f"{translator.source_lang} to {translator.target_lang}"
+    print(f"{checkpoint}: {direction}, {translator.weights} weights")
     print_scores(module.tests)
     if cfg.output:
-        write_results(Path(cfg.output), module.tests, {"checkpoint": str(checkpoint)})
+        about = {"checkpoint": str(checkpoint), "weights": translator.weights}
+        write_results(Path(cfg.output), module.tests, about)
 
 
 def trained_with(checkpoint: Path) -> DictConfig:

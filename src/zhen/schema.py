@@ -30,7 +30,7 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "data": ("tokenizer", "seed"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
-    "trainer": ("callbacks", "logger"),
+    "trainer": ("callbacks", "logger", "enable_checkpointing"),
 }
 
 _AT_LEAST_0 = Annotated[int, Field(ge=0)]
@@ -50,11 +50,15 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
         "letters, digits, `.`, `_` and `-`, the first a letter or digit",
     ),
     "seed": (Annotated[int, Field(ge=0, le=2**32 - 1)], "an int from 0 to 4294967295"),
+    "nonfinite_loss": (Literal["stop", "skip"], ""),
+    "resume": (str | None, ""),
+    "init_from": (str | None, ""),
     "label_smoothing": (_BELOW_1, "a float, at least 0 and below 1"),
     "paths.runs": (str, ""),
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
     "ckpt": (str | None, ""),
+    "weights": (Literal["raw", "ema", "average"] | None, ""),
     "test": (
         _PATHS | dict[str, _PATHS | dict[str, _PATHS]] | None,
         "paths, or paths by name, or null",
@@ -108,7 +112,6 @@ LIMITS: Mapping[str, tuple[Any, str]] = {
         "0, since it would undo the batches of similar length (trainer.limit_train_batches=1 trains"
         " on little)",
     ),
-    "callbacks.checkpoint.save_top_k": (Literal[0, 1], "0 or 1"),
 }
 
 # Groups whose children are nodes, each of which may be null: left out.

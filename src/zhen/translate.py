@@ -36,7 +36,8 @@ def translate(cfg: DictConfig) -> None:
     if cfg.output:
         check_writable(cfg.output, key="output")
     checkpoint = Path(cfg.ckpt) if cfg.ckpt else newest_checkpoint(cfg.paths.runs)
-    translator = Translator.load(checkpoint, device=pick_device(cfg.device))
+    device = pick_device(cfg.device)
+    translator = Translator.load(checkpoint, device=device, weights=cfg.weights)
     source = open_input(cfg.input)
     if sys.stderr.isatty():
         hint = "; one sentence a line, end with Ctrl-D" if source.isatty() else ""

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import accumulate, pairwise
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from zhen.data.tokenizer import Tokenizer
 from zhen.decoding import DecodeOptions, Hypothesis, generate
 from zhen.errors import UserError, one_line
 from zhen.model import Transformer
+from zhen.model.averages import Weights, mean, put
 
 log = logging.getLogger(__name__)
 
@@ -49,15 +50,27 @@ class Translator:
     tokenizer: Tokenizer
     source_lang: str
     target_lang: str
+    weights: str = "raw"  # raw, ema or average: see `zhen.training.averages`
 
     @classmethod
-    def load(cls, path: str | Path, device: torch.device | str = "cpu") -> "Translator":
+    def load(
+        cls,
+        path: str | Path,
+        device: torch.device | str = "cpu",
+        key: str = "ckpt",
+        weights: Literal["raw", "ema", "average"] | None = None,
+    ) -> "Translator":
         """Read a checkpoint. Nothing that the file names is imported or run.
 
+        Args:
+            key: what named the file, for messages.
+            weights: as they were trained, or one of their averages; None: what its run scored.
+
         Raises:
-            UserError: the file is missing, damaged, or no checkpoint of this project.
+            UserError: the file is missing, damaged, no checkpoint of this project, or has no such
+                average.
         """
-        content = read_checkpoint(Path(path))
+        content = read_checkpoint(Path(path), key)
         try:
             about = content["zhen"]
             model = Transformer(**about["model"])
@@ -68,6 +81,9 @@ class Translator:
                     if name.startswith("model.")
                 }
             )
+            weights = weights or content.get("averages", {}).get("weights", "raw")
+            if weights != "raw":
+                put(_average(content.get("averages", {}), weights), model)
             if not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
                 raise ValueError("its weights are not all finite: the training diverged")
             tokenizer = Tokenizer.from_json(about["tokenizer"])
@@ -77,11 +93,11 @@ class Translator:
             languages = str(about["source_lang"]), str(about["target_lang"])
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise UserError(
-                f"ckpt: {path} is no checkpoint of zhen {version('zhen')}"
+                f"{key}: {path} is no checkpoint of zhen {version('zhen')}"
                 f" ({type(error).__name__}: {shorten(one_line(error), 200)});"
                 " give a file that `make train` wrote"
             ) from error
-        return cls(model.to(device).eval(), tokenizer, *languages)
+        return cls(model.to(device).eval(), tokenizer, *languages, weights)
 
     def description(self) -> dict[str, Any]:
         """All but the weights, as plain data: what `load` finds under "zhen"."""
@@ -210,7 +226,7 @@ class Translator:
         return max(fitting or cuts.values(), default=room)
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path, key: str = "ckpt") -> dict[str, Any]:
     """The content of a checkpoint file: plain data and tensors, on the CPU.
 
     Raises:
@@ -219,9 +235,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        raise UserError(f"ckpt: {path} does not exist; give a checkpoint's path") from None
+        raise UserError(f"{key}: {path} does not exist; give a checkpoint's path") from None
     except OSError as error:
-        raise UserError(f"ckpt: cannot read {path}: {error.strerror}") from error
+        raise UserError(f"{key}: cannot read {path}: {error.strerror}") from error
     with file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a strange pickle, which is refused anyway
         try:
@@ -229,11 +245,29 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         except Exception as error:  # whatever the unpickler meets; OSError for a truncated file
             kind = "is damaged" if zipfile.is_zipfile(path) else "is truncated or no checkpoint"
             raise UserError(
-                f"ckpt: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
+                f"{key}: {path} {kind}; nothing in it was run; give a file that `make train` wrote"
             ) from error
     if not isinstance(content, dict):
-        raise UserError(f"ckpt: {path} holds a {type(content).__name__}, not a checkpoint")
+        raise UserError(f"{key}: {path} holds a {type(content).__name__}, not a checkpoint")
     return content
+
+
+def _average(kept: dict[str, Any], weights: str) -> Weights:
+    """One of the averages that a checkpoint keeps under "averages".
+
+    Raises:
+        UserError: it is not there.
+    """
+    last = list(kept.get("last", {}).values())
+    if weights == "average" and last:
+        return mean(last)
+    if weights == "ema" and "ema" in kept:
+        return dict(kept["ema"])
+    there = ["raw", *(["ema"] if "ema" in kept else []), *(["average"] if last else [])]
+    raise UserError(
+        f"weights={weights}: the checkpoint has only {', '.join(there)}; the averages are what a"
+        " training with callbacks.averages.ema_decay or callbacks.averages.last keeps"
+    )
 
 
 def pick_device(name: str) -> torch.device:

@@ -264,7 +264,8 @@ def test_evaluation_takes_every_pair_once_however_long(
 
 def on_rank(rank: int, world_size: int, **changes: Any) -> SimpleNamespace:
     """What the data module asks a trainer."""
-    trainer = {"accumulate_grad_batches": 1, "limit_train_batches": 1.0, **changes}
+    trainer = {"accumulate_grad_batches": 1, "limit_train_batches": 1.0, "current_epoch": 0}
+    trainer |= changes
     return SimpleNamespace(global_rank=rank, world_size=world_size, **trainer)
 
 

@@ -35,7 +35,9 @@ def cfg() -> DictConfig:
 
 @pytest.fixture
 def run(tmp_path: Path, cfg: DictConfig) -> Iterator[RunDirectory]:
-    yield RunDirectory.create(tmp_path / "runs" / "a" / "1", cfg, ["seed=0", "name=测试"])
+    run = RunDirectory.create(tmp_path / "runs" / "a" / "1")
+    run.write_settings(cfg, ["seed=0", "name=测试"])
+    yield run
 
 
 def test_what_is_written_at_the_start(run: RunDirectory) -> None:
@@ -48,7 +50,7 @@ def test_what_is_written_at_the_start(run: RunDirectory) -> None:
 
 def test_a_run_may_go_on_in_its_directory(run: RunDirectory, cfg: DictConfig) -> None:
     run.last.write_bytes(b"state")
-    again = RunDirectory.create(run.path, cfg, [])
+    again = RunDirectory.create(run.path)
     assert again == run and again.last.read_bytes() == b"state"
 
 
@@ -56,7 +58,7 @@ def test_other_ranks_write_no_shared_file(
     tmp_path: Path, cfg: DictConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
-    run = RunDirectory.create(tmp_path / "run", cfg, [])
+    run = RunDirectory.create(tmp_path / "run")
     with run.logging():
         logging.getLogger("zhen.x").info("from rank 1")
     assert sorted(each.name for each in run.path.iterdir()) == ["checkpoints", "log.1.txt"]
@@ -65,14 +67,14 @@ def test_other_ranks_write_no_shared_file(
 def test_a_place_that_cannot_be_made(tmp_path: Path, cfg: DictConfig) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"cannot make .*file/run/checkpoints: Not a directory"):
-        RunDirectory.create(tmp_path / "file" / "run", cfg, [])
+        RunDirectory.create(tmp_path / "file" / "run")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_place_that_cannot_be_written(tmp_path: Path, cfg: DictConfig) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(UserError, match="Permission denied; choose another place"):
-        RunDirectory.create(tmp_path / "run", cfg, [])
+        RunDirectory.create(tmp_path / "run")
 
 
 def checkpoint(runs: Path, name: str, age: int, file: str = "best.ckpt") -> Path:

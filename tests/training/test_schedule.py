@@ -1,14 +1,21 @@
 """Learning-rate schedules against their formulas, and in a real training."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
+import lightning as L
 import pytest
 import torch
 from tests.conftest import Maker
 
 from zhen.data import BatchOptions
 from zhen.errors import UserError
-from zhen.training.schedule import Constant, Cosine, InverseSqrt, Linear
+from zhen.training.schedule import Constant, Cosine, InverseSqrt, Linear, Pace, Span, in_updates
+
+
+def pace(updates: int | None = None) -> Pace:
+    return Pace(updates, updates_per_epoch=50, tokens_per_update=2000.0)
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (1024, 4000), (128, 1)])
@@ -18,7 +25,7 @@ def test_inverse_sqrt_is_the_papers_equation_3(d_model: int, warmup: int) -> Non
         if update < 1:
             continue
         paper = d_model**-0.5 * min(update**-0.5, update * warmup**-1.5)
-        assert peak * schedule(update, None) == pytest.approx(paper, rel=1e-12)
+        assert peak * schedule(update, pace()) == pytest.approx(paper, rel=1e-12)
 
 
 def test_peak_of_the_papers_base_model() -> None:
@@ -42,15 +49,21 @@ def test_peak_of_the_papers_base_model() -> None:
     ids=str,
 )
 def test_curve(schedule: Constant, wanted: dict[int, float]) -> None:
-    found = {update: schedule(update, 14) for update in wanted}
+    found = {update: schedule(update, pace(14)) for update in wanted}
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Constant(-1), "`warmup_updates` must be at least 0, but is -1"),
-        (lambda: Linear(4, 4, 0.0), "`total_updates` must be above `warmup_updates` (4), but is 4"),
+        (
+            lambda: Constant(-1),
+            "`warmup` must be a number of updates, at least 0, or a text as",
+        ),
+        (lambda: Constant("2 weeks"), "or 400updates, but is 2 weeks"),
+        (lambda: Constant("epochs"), "but is epochs"),
+        (lambda: InverseSqrt("-1 epoch"), "but is -1 epoch"),
+        (lambda: Linear(4, "1..5epochs", 0.0), "`length` must be a number of updates"),
         (lambda: Cosine(4, None, 1.5), "`min_ratio` must be from 0 to 1, but is 1.5"),
     ],
 )
@@ -63,7 +76,38 @@ def test_refuses(make: type[Constant], message: str) -> None:
 @pytest.mark.parametrize("schedule", [Linear(400, None, 0.0), Cosine(400, None, 0.0)])
 def test_decay_without_an_end_is_refused_at_the_first_update(schedule: Linear) -> None:
     with pytest.raises(UserError, match="needs scheduler"):
-        schedule(1, None)
+        schedule(1, pace())
+
+
+def test_a_decay_that_ends_before_it_begins() -> None:
+    message = r"scheduler.length=1epoch is 50 updates, .* the 50 of scheduler.warmup=50"
+    with pytest.raises(UserError, match=message):
+        Linear(50, "1epoch", 0.0)(1, pace(100))
+    # A run that ends within the warm-up is a trial.
+    assert Linear(50, None, 0.0)(20, pace(20)) == 0.4
+
+
+@pytest.mark.parametrize(
+    ("span", "wanted"),
+    [
+        (0, 0),
+        (400, 400),
+        ("400", None),
+        ("400 updates", 400),
+        ("1update", 1),
+        ("2 epochs", 100),
+        ("0.5epoch", 25),
+        ("1e6 tokens", 500),
+        ("1000000tokens", 500),
+        ("2.5e5 tokens", 125),
+    ],
+)
+def test_spans_of_every_unit_in_updates(span: Span, wanted: int | None) -> None:
+    if wanted is None:
+        with pytest.raises(ValueError, match="must be a number of updates"):
+            in_updates(span, pace())
+    else:
+        assert in_updates(span, pace()) == wanted
 
 
 class Recorder(torch.optim.SGD):
@@ -74,18 +118,81 @@ class Recorder(torch.optim.SGD):
         return super().step(closure)
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-@pytest.mark.parametrize("schedule", [InverseSqrt(2), Cosine(2, None, 0.1)], ids=["sqrt", "cosine"])
+PEAK = 0.5
+# The share at update u, where the warm-up ends at n and the decay at 2n.
+FORMULAS: dict[str, tuple[Callable[..., Constant], Callable[[int, int], float]]] = {
+    "sqrt": (lambda n, _: InverseSqrt(n), lambda u, n: min(u / n, math.sqrt(n / u))),
+    "constant": (lambda n, _: Constant(n), lambda u, n: min(u / n, 1)),
+    "linear": (lambda n, m: Linear(n, m, 0.1), lambda u, n: max(0.1, 1 - 0.9 * (u - n) / n)),
+    "cosine": (
+        lambda n, m: Cosine(n, m, 0.1),
+        lambda u, n: 0.1 + 0.45 * (1 + math.cos(math.pi * min(1, (u - n) / n))),
+    ),
+}
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("sqrt", "updates"),
+        ("sqrt", "tokens"),
+        ("constant", "epochs"),
+        ("linear", "updates"),
+        ("cosine", "epochs"),
+        ("cosine", "tokens"),
+    ],
+)
 def test_learning_rate_follows_updates_in_a_real_training(
-    make_data: Maker, make_module: Maker, make_trainer: Maker, schedule: Constant, accumulate: int
+    make_data: Maker, make_module: Maker, make_trainer: Maker, name: str, unit: str, accumulate: int
 ) -> None:
-    data = make_data(batch=BatchOptions(tokens=66, eval_tokens=64))
-    module = make_module(data, optimizer=lambda groups: Recorder(groups, lr=0.5), schedule=schedule)
-    trainer = make_trainer(
-        max_epochs=2, accumulate_grad_batches=accumulate, limit_val_batches=0, limit_train_batches=6
+    """Warm-up for one epoch and decay until the end of the second, of three."""
+    data = make_data(max_length=16, batch=BatchOptions(tokens=210 // accumulate, eval_tokens=64))
+    make, formula = FORMULAS[name]
+    trainer = make_trainer(max_epochs=3, accumulate_grad_batches=accumulate, limit_val_batches=0)
+    updates = 5  # of an epoch
+    spans = {
+        "updates": (updates, f"{2 * updates} updates"),
+        "epochs": ("1 epoch", "2epochs"),
+        "tokens": (f"{data.target_tokens}tokens", f"{2 * data.target_tokens} tokens"),
+    }
+    schedule = make(*spans[unit])
+    module = make_module(
+        data, optimizer=lambda groups: Recorder(groups, lr=PEAK), schedule=schedule
     )
     trainer.fit(module, datamodule=data)
-    updates = trainer.global_step
-    wanted = [0.5 * schedule(update, updates) for update in range(1, updates + 1)]
-    assert updates == 12 / accumulate
-    assert trainer.optimizers[0].used == pytest.approx(wanted)
+    assert trainer.num_training_batches == updates * accumulate
+    found = [rate / PEAK for rate in trainer.optimizers[0].used]
+    assert found == pytest.approx(
+        [min(u / updates, 1) if u < updates else formula(u, updates) for u in range(1, 16)]
+    )
+
+
+def test_the_tokens_of_an_epoch_are_those_that_are_learned(
+    make_data: Maker, make_module: Maker, make_trainer: Maker
+) -> None:
+    class Tokens(L.Callback):
+        seen = 0
+
+        def on_train_batch_end(self, *arguments: Any) -> None:
+            self.seen += arguments[3].tokens
+
+    data, tokens = make_data(), Tokens()
+    trainer = make_trainer(limit_val_batches=0, callbacks=[tokens])
+    trainer.fit(make_module(data), datamodule=data)
+    assert data.target_tokens == tokens.seen
+
+
+@pytest.mark.parametrize("length", [{"max_epochs": 1}, {"max_epochs": -1, "max_steps": 4}], ids=str)
+def test_an_epoch_is_what_is_trained_of_it(
+    make_data: Maker, make_module: Maker, make_trainer: Maker, length: dict[str, int]
+) -> None:
+    data = make_data(batch=BatchOptions(tokens=100, eval_tokens=64))
+    module = make_module(data)
+    trainer = make_trainer(
+        limit_train_batches=7, accumulate_grad_batches=2, limit_val_batches=0, **length
+    )
+    trainer.fit(module, datamodule=data)
+    found = module._pace()
+    assert (found.updates, found.updates_per_epoch) == (4, 4)
+    assert found.tokens_per_update * len(trainer.train_dataloader) / 2 == data.target_tokens

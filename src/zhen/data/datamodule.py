@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import lightning as L
 import numpy as np
+import torch
 from torch.utils.data import DataLoader
 
 from zhen.data import cleaning
@@ -25,6 +27,7 @@ from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
 from zhen.data.tokenizer import Tokenizer
+from zhen.data.workers import leave_signals_to_main
 from zhen.errors import UserError, one_line
 
 log = logging.getLogger(__name__)
@@ -149,6 +152,7 @@ class TranslationData(L.LightningDataModule):
         self._tokenizer = tokenizer
         self._corpora: dict[str, Corpus] = {}
         self._encoded: dict[str, EncodedPairs] = {}
+        self._start = 0, 0
         self.fingerprint: dict[str, str] = {}  # of each split read, for the run's provenance
 
     @property
@@ -290,10 +294,17 @@ class TranslationData(L.LightningDataModule):
                 f" pieces, but the model only {max_positions} positions: shorten it or {remedy}"
             )
 
+    @property
+    def target_tokens(self) -> int:
+        """Real target pieces of an epoch, each with its end piece, over all ranks."""
+        return int(self.split("train").lengths[:, 1].sum(dtype=np.int64))
+
     def train_dataloader(self) -> "DataLoader[Batch]":
-        pairs = self._training_pairs()
-        rank, world_size = self._rank_and_world()
         trainer = self.trainer
+        # After a restart Lightning asks before it knows its epoch.
+        epoch = max(self._start[0], trainer.current_epoch if trainer else 0)
+        pairs = self._training_pairs(epoch)
+        rank, world_size = self._rank_and_world()
 
         def plan(epoch: int) -> EpochPlan:
             return plan_epoch(
@@ -307,16 +318,17 @@ class TranslationData(L.LightningDataModule):
             )
 
         with self._planning("train"):
-            return self._loader(pairs, TrainingSampler(plan, rank))
+            sampler = TrainingSampler(plan, rank)
+            if epoch == self._start[0]:
+                sampler.start(*self._start)
+            return self._loader(pairs, sampler)
 
-    def _training_pairs(self) -> EncodedPairs:
-        """Those of this epoch, which BPE-dropout cuts in its own way."""
+    def _training_pairs(self, epoch: int) -> EncodedPairs:
+        """Those of an epoch, which BPE-dropout cuts in its own way."""
         pairs = self.split("train")
         if not self._dropout:
             return pairs
-        epoch = 0
         if self.trainer is not None:
-            epoch = self.trainer.current_epoch
             # Lightning will come back for the loader of the next epoch.
             self.trainer.reload_dataloaders_every_n_epochs = 1  # type: ignore[attr-defined]
         rng = np.random.default_rng((self._seed, epoch))
@@ -330,6 +342,14 @@ class TranslationData(L.LightningDataModule):
                 f" {error.strerror or one_line(error)}; make room, or choose another place with"
                 " TMPDIR"
             ) from error
+
+    def start(self, epoch: int, batch: int) -> None:
+        """Let the next training loader begin with this batch, without reading those before it."""
+        self._start = epoch, batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a run that goes on must find again."""
+        return {"fingerprint": dict(self.fingerprint)}
 
     def val_dataloader(self) -> "DataLoader[Batch]":
         return self._eval_loader("val")
@@ -361,6 +381,9 @@ class TranslationData(L.LightningDataModule):
             sampler=sampler,
             num_workers=self._num_workers,
             persistent_workers=self._num_workers > 0,
+            worker_init_fn=leave_signals_to_main,
+            # Its own: how often a validation begins must not move the numbers that dropout draws.
+            generator=torch.Generator(),
         )
 
     def _rank_and_world(self) -> tuple[int, int]:

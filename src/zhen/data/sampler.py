@@ -17,11 +17,16 @@ class TrainingSampler(Sampler[PlannedBatch]):
 
     def __init__(self, plan: Callable[[int], EpochPlan], rank: int) -> None:
         self._make_plan, self._rank = plan, rank
-        self._epoch, self._plan = 0, plan(0)
+        self._epoch, self._plan, self._first = 0, plan(0), 0
+
+    def start(self, epoch: int, batch: int) -> None:
+        """Begin with batch `batch` of `epoch`, once; what comes before it is not read."""
+        self.set_epoch(epoch)
+        self._first = batch
 
     def set_epoch(self, epoch: int) -> None:
         if epoch != self._epoch:
-            self._epoch, self._plan = epoch, self._make_plan(epoch)
+            self._epoch, self._plan, self._first = epoch, self._make_plan(epoch), 0
 
     def __len__(self) -> int:
         return len(self._plan)
@@ -31,4 +36,4 @@ class TrainingSampler(Sampler[PlannedBatch]):
         return self._plan.batch(self._rank, i)
 
     def __iter__(self) -> Iterator[PlannedBatch]:
-        return (self[i] for i in range(len(self)))
+        return (self[i] for i in range(self._first, len(self)))

@@ -12,13 +12,15 @@ A whole file appears complete or not at all: it is written aside, then renamed.
 """
 
 import contextlib
+import errno
+import fcntl
 import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -32,28 +34,35 @@ _LOGGERS = ("", "lightning.pytorch", "lightning.fabric")
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The files of one run, by name; `create` makes one for a run that begins."""
+    """The files of one run, by name."""
 
     path: Path
 
     @classmethod
-    def create(cls, path: str | Path, cfg: DictConfig, overrides: Sequence[str]) -> "RunDirectory":
-        """Makes the directory and, on rank 0, writes `config.yaml` and `overrides.yaml`.
+    def create(cls, path: str | Path) -> "RunDirectory":
+        """Makes the directory; it may exist, since ranks share it and a run may go on in it.
+
+        Raises:
+            UserError: it cannot be made.
+        """
+        run = cls(Path(path))
+        make_directory(run.checkpoints, key="paths.runs")
+        return run
+
+    def write_settings(self, cfg: DictConfig, overrides: Sequence[str]) -> None:
+        """On rank 0, writes `config.yaml` and `overrides.yaml`, or adds to the latter.
 
         Args:
-            path: `cfg.paths.run_dir`; may exist, since ranks share it.
             cfg: the configuration, stored with its interpolations resolved.
             overrides: `zhen.config.current_overrides()`.
 
         Raises:
-            UserError: the directory cannot be made or written to.
+            UserError: the directory cannot be written to.
         """
-        run = cls(Path(path))
-        make_directory(run.checkpoints, key="paths.runs")
         if is_main():
-            write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
-            write_atomic(run.overrides, OmegaConf.to_yaml(list(overrides)))
-        return run
+            before: Any = OmegaConf.load(self.overrides) if self.overrides.exists() else []
+            write_atomic(self.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
+            write_atomic(self.overrides, OmegaConf.to_yaml([*before, *overrides]))
 
     @property
     def config(self) -> Path:
@@ -97,8 +106,13 @@ class RunDirectory:
         """Inside, what is logged goes to `log.txt`, and on rank 0 to stderr too.
 
         An exception that leaves the block is in `log.txt`, an error with its traceback.
+
+        Raises:
+            UserError: another process is inside, such as the run that is to go on.
         """
         file = logging.FileHandler(self.log, encoding="utf-8")
+        assert file.stream is not None
+        self._lock(file.stream)
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         ours = logging.getLogger("zhen")
         with console(), _handled(file, _LOGGERS):
@@ -121,6 +135,18 @@ class RunDirectory:
                 raise
             finally:
                 file.close()
+
+    def _lock(self, file: TextIO) -> None:
+        """Until it is closed, or the process ends in whatever way."""
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return  # a file system without locks
+            file.close()
+            raise UserError(
+                f"{self.path} is being written by another process: wait for its end, or stop it"
+            ) from error
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import lightning as L
 import torch
@@ -15,12 +15,13 @@ from torchmetrics import SumMetric
 from zhen.data import Batch, EncodedPairs, TranslationData
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
+from zhen.training.finite import FiniteLoss
 from zhen.training.loss import TokenLoss, token_loss
-from zhen.training.schedule import Constant, Schedule
+from zhen.training.schedule import Constant, Pace, Schedule
 from zhen.training.scores import Scores, score
 from zhen.translator import Translator
 
-AT_PEAK = Constant(warmup_updates=0)
+AT_PEAK = Constant(warmup=0)
 
 MakeOptimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
@@ -94,6 +95,7 @@ class TranslationModule(L.LightningModule):
         optimizer: makes the optimizer from parameter groups.
         schedule: the share of the optimizer's `lr` at each update.
         label_smoothing: ε of the training loss.
+        nonfinite_loss: what a training loss that is NaN or infinite does to the training.
     """
 
     def __init__(
@@ -104,14 +106,17 @@ class TranslationModule(L.LightningModule):
         optimizer: MakeOptimizer = torch.optim.Adam,
         schedule: Schedule = AT_PEAK,
         label_smoothing: float = 0.0,
+        nonfinite_loss: Literal["stop", "skip"] = "stop",
     ) -> None:
         super().__init__()
         self.translator = translator
         self.model = translator.model
+        self.scored = translator  # what validation and test score: see `Averages`
         self._make_optimizer = optimizer
         self._schedule = schedule
         self._label_smoothing = label_smoothing
         self._decode = decode
+        self._finite = FiniteLoss(nonfinite_loss)
         self._totals: dict[str, SplitTotals] = {}
         # What the last validation, and each test part by its name, found.
         self.validation: Evaluation | None = None
@@ -119,18 +124,32 @@ class TranslationModule(L.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self._make_optimizer(parameter_groups(self.model))
-        total = self.trainer.estimated_stepping_batches
-        last = int(total) if total != float("inf") else None
+        pace = self._pace()
         scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda done: self._schedule(done + 1, last)
+            optimizer, lambda done: self._schedule(done + 1, pace)
         )
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
         }
 
+    def _pace(self) -> Pace:
+        total = self.trainer.estimated_stepping_batches
+        if self.trainer.train_dataloader is None:  # not needed for `total`, then
+            self.trainer.fit_loop.setup_data()
+        micro_batches, loader = self.trainer.accumulate_grad_batches, self.trainer.train_dataloader
+        updates_of_plan = math.ceil(len(loader) / micro_batches)  # type: ignore[arg-type]
+        return Pace(
+            updates=int(total) if total != float("inf") else None,
+            # Fewer than the plan has, where trainer.limit_train_batches says so.
+            updates_per_epoch=math.ceil(self.trainer.num_training_batches / micro_batches),
+            tokens_per_update=self._data.target_tokens / updates_of_plan,
+        )
+
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = token_loss(self.model, batch, self._label_smoothing)
+        loss = found.smoothed.detach() / found.tokens
+        self._finite.note(self.trainer.global_step + 1, loss, batch.indices)
         self.log_dict(
             {
                 "train/loss": found.smoothed.detach() / found.tokens,
@@ -143,6 +162,12 @@ class TranslationModule(L.LightningModule):
         # that has fewer, and DDP by that of ranks: both are taken back.
         shares = self.trainer.accumulate_grad_batches * self.trainer.world_size
         return found.smoothed * (shares / batch.update_tokens)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self._finite.good():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None  # the optimizer passes over it, with its decay
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         self._evaluate("val", batch, DecodeOptions())
@@ -163,6 +188,7 @@ class TranslationModule(L.LightningModule):
         self.tests = {part: self._finish(part) for part in self._data.test_parts}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._finite.good(now=True)  # or no checkpoint
         checkpoint["zhen"] = self.translator.description()
 
     @property
@@ -172,8 +198,8 @@ class TranslationModule(L.LightningModule):
     def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
         if split not in self._totals:
             self._totals[split] = SplitTotals().to(self.device)
-        loss = token_loss(self.model, batch, self._label_smoothing)
-        found = self.translator.decode(batch.source, options)
+        loss = token_loss(self.scored.model, batch, self._label_smoothing)
+        found = self.scored.decode(batch.source, options)
         self._totals[split].update(batch, loss, [best[0].text for best in found])
 
     def _finish(self, split: str) -> Evaluation:

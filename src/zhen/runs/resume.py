@@ -1,0 +1,280 @@
+"""Go on with a run: which one, from which file, and with which settings."""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from zhen.data import Tokenizer
+from zhen.errors import UserError, one_line
+from zhen.files import write_json
+from zhen.runs.directory import RunDirectory
+from zhen.runs.identity import VARIABLE
+from zhen.schema import check, resolve, show
+from zhen.translator import read_checkpoint
+
+# `last` is looked up once: the other ranks, which Lightning starts with the same command line,
+# might already find another run.
+CHOSEN = "ZHEN_RESUME"
+
+# What may differ from the run's own configuration: how long it trains, on what, what it shows and
+# how it is tested. Data may have moved; that it is the same is checked by its fingerprint.
+MAY_CHANGE = (
+    "trainer.max_steps",
+    "trainer.max_epochs",
+    "trainer.max_time",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
+    "trainer.accumulate_grad_batches",
+    "trainer.log_every_n_steps",
+    "callbacks.checkpoint.every_n_updates",
+    "callbacks.checkpoint.every_minutes",
+    "callbacks.progress",
+    "callbacks.samples",
+    "logger",
+    "decode",
+    "data.train",
+    "data.val",
+    "data.test",
+    "data.cache_dir",
+    "data.num_workers",
+    "nonfinite_loss",
+    "paths",
+)
+# Not part of what a run is.
+NO_SETTING = ("resume",)
+# What is written down of each time that a run goes on.
+AGAIN = ("started", "command", "directory", "git", "host", "device", "cpu")
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A run that goes on."""
+
+    run: RunDirectory
+    cfg: DictConfig
+    changed: dict[str, str]  # settings that differ now: before and after
+    checkpoint: Path | None  # None: it was ended before its first one, and begins anew
+    update: int = 0
+    tokenizer: Tokenizer | None = None
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is trained and tested, and no more is asked of it."""
+        try:
+            tested = json.loads(self.run.results.read_text(encoding="utf-8"))["updates"]
+        except (OSError, ValueError, KeyError):
+            return False
+        longer = any(key.startswith("trainer.max_") for key in self.changed)
+        return bool(tested == self.update and not longer)
+
+    def what_changes(self) -> str:
+        """The settings that differ now, for the log."""
+        return "".join(f"; {key}: {change}" for key, change in self.changed.items())
+
+    def check_corpus(self, fingerprint: Mapping[str, str]) -> None:
+        """Refuse pairs other than those that the run was begun with.
+
+        Raises:
+            UserError: names the split.
+        """
+        for split, found in fingerprint.items():
+            if self.fingerprint.get(split, found) != found:
+                key = split if split in ("train", "val", "test") else f"test.{split}"
+                raise UserError(
+                    f"data.{key}: the pairs are not those that {self.run.path} was begun with, and"
+                    " it cannot go on with others: restore them, or begin a new run (with the"
+                    f" weights of this one: init_from={self.checkpoint})"
+                )
+
+    def write_settings(self, about: Mapping[str, Any], overrides: Sequence[str]) -> None:
+        """Add to `config.yaml`, `overrides.yaml` and `provenance.json` that the run goes on.
+
+        Args:
+            about: the provenance of this process.
+            overrides: of its command line.
+        """
+        self.run.write_settings(self.cfg, [each for each in overrides if "resume=" not in each])
+        first = dict(about)
+        if self.checkpoint is not None:
+            with contextlib.suppress(OSError, ValueError):
+                first = json.loads(self.run.provenance.read_text(encoding="utf-8"))
+                again = {name: about[name] for name in AGAIN}
+                again = {"update": self.update, "changed": self.changed, **again}
+                first["resumed"] = [*first.get("resumed", []), again]
+        write_json(self.run.provenance, first)
+        self.run.results.unlink(missing_ok=True)  # those of a shorter training
+
+
+def find(cfg: DictConfig, overrides: Sequence[str]) -> Resumed | None:
+    """The run that `cfg.resume` names, with its own configuration; None for a new run.
+
+    Args:
+        cfg: as composed from the command line. `resume` is `last`, the newest run (of `name`, where
+            the command line chooses one), `auto`, the one that this job has begun, if it has, a run
+            directory, or a checkpoint in one.
+        overrides: of the command line; each must be as in that run, or may change.
+
+    Raises:
+        UserError: there is no such run, its checkpoint cannot be read, or an override would make
+            it another one.
+    """
+    if cfg.resume is None:
+        return None
+    given = {re.split("[=@]", each.lstrip("+~"))[0] for each in overrides}
+    if cfg.resume == "auto":
+        run, checkpoint = RunDirectory(Path(cfg.paths.run_dir)), None
+        if not run.config.exists():
+            return None
+        given = {""}  # the same command again, so that all of it must be as before
+    elif "init_from" in given:
+        raise UserError("resume and init_from are both given: a run that goes on has its weights")
+    else:
+        name = cfg.name if given & {"name", "experiment", "debug"} else "*"
+        run, checkpoint = find_run(os.environ.get(CHOSEN, cfg.resume), Path(cfg.paths.runs), name)
+        os.environ[CHOSEN] = str(checkpoint or run.path)
+    os.environ[VARIABLE] = run.path.name
+    cfg.paths.run_dir = str(run.path)
+    cfg, changed = combined(stored_configuration(run), resolve(cfg), given)
+    check(cfg)
+    if checkpoint is None:
+        folder = OmegaConf.select(cfg, "callbacks.checkpoint.dirpath") or run.checkpoints
+        checkpoint = Path(folder, run.last.name)
+    if not checkpoint.exists():
+        return Resumed(run, cfg, changed, None)
+    content = read_checkpoint(checkpoint, key="resume")
+    try:
+        content["resume"]["random"]  # what Lightning's own checkpoints lack
+        return Resumed(
+            run,
+            cfg,
+            changed,
+            checkpoint,
+            content["global_step"],
+            Tokenizer.from_json(content["zhen"]["tokenizer"]),
+            content["TranslationData"]["fingerprint"],
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"resume: {checkpoint} holds no state to go on from ({type(error).__name__}:"
+            f" {one_line(error)}); give one that `make train` of zhen {version('zhen')} wrote"
+        ) from error
+
+
+def find_run(resume: str, runs: Path, name: str) -> tuple[RunDirectory, Path | None]:
+    """The run, and the checkpoint where `resume` names one.
+
+    Args:
+        resume: `last`, or a path.
+        runs: where the runs are.
+        name: of the runs among which is the last one, `*` for all.
+
+    Raises:
+        UserError: there is none.
+    """
+    if resume == "last":
+        found = [RunDirectory(path.parent) for path in runs.glob(f"{name}/*/config.yaml")]
+        if not found:
+            below = runs if name == "*" else runs / name
+            raise UserError(f"resume=last: there is no run below {below}; begin one without resume")
+        # As for the newest checkpoint, a trial counts only where there is nothing else.
+        return max(found, key=lambda run: (run.path.parent.name != "debug", _written(run))), None
+    path = Path(resume).absolute()
+    file = path if path.is_file() else None
+    run = RunDirectory(path.parent if file else path)
+    if not run.config.is_file():
+        run = RunDirectory(run.path.parent)  # of `checkpoints` and what lies in it
+    if not run.config.is_file():
+        raise UserError(
+            f"resume={resume} is neither a run directory nor a checkpoint in one; give one, or last"
+        )
+    return run, file
+
+
+def stored_configuration(run: RunDirectory) -> DictConfig:
+    """The run's own configuration, its paths changed where the directory was moved.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        stored = OmegaConf.load(run.config)
+        before = stored.paths.run_dir
+        assert isinstance(stored, DictConfig) and isinstance(before, str)
+    except Exception as error:  # whatever a foreign or damaged file has in it
+        raise UserError(f"resume: {run.config} is damaged: restore it") from error
+
+    def moved(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: moved(value) for key, value in node.items()}
+        if isinstance(node, str) and Path(node).is_relative_to(before):
+            return str(run.path / Path(node).relative_to(before))
+        return node
+
+    return OmegaConf.create(moved(OmegaConf.to_container(stored)))
+
+
+def combined(
+    stored: DictConfig, now: Mapping[str, Any], given: set[str]
+) -> tuple[DictConfig, dict[str, str]]:
+    """The run's configuration with the settings that are asked for now, and what that changes.
+
+    Raises:
+        UserError: one of them may not change.
+    """
+    if given & {"experiment", "debug"}:  # they may set anything
+        given = {""}
+    if "paths.cache" in given:
+        given = given | {"data.cache_dir"}
+    before, after = dict(_leaves(OmegaConf.to_container(stored))), dict(_leaves(now))
+    changed = {}
+    for path in dict.fromkeys([*before, *after]):
+        key = ".".join(path)
+        same = path in before and path in after and before[path] == after[path]
+        if same or key in NO_SETTING or not any(_within(key, each) for each in given):
+            continue
+        was, will_be = (show(part[path]) if path in part else "-" for part in (before, after))
+        if not any(_within(key, each) for each in MAY_CHANGE):
+            raise UserError(
+                f"`{key}` is {will_be}, but the run was begun with {was} and can only go on so;"
+                " take it out, or begin a new run (with the weights of this one: init_from=CKPT)"
+            )
+        changed[key] = f"{was} -> {will_be}"
+        before.pop(path, None)
+        if path in after:
+            before[path] = after[path]
+    node: dict[str, Any] = {}
+    for (*parents, name), value in before.items():
+        inner = node
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return OmegaConf.create(node), changed
+
+
+def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(node, Mapping) and node:
+        for name, value in node.items():
+            yield from _leaves(value, (*path, str(name)))
+    else:
+        yield path, node
+
+
+def _within(key: str, parent: str) -> bool:
+    return not parent or key == parent or key.startswith(f"{parent}.")
+
+
+def _written(run: RunDirectory) -> float:
+    """When the run last wrote something."""
+    files = (run.config, run.log)
+    return max(file.stat().st_mtime for file in files if file.exists())

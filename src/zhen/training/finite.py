@@ -1,0 +1,69 @@
+"""What happens when the training loss is NaN or infinite."""
+
+import logging
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from zhen.errors import UserError
+
+log = logging.getLogger(__name__)
+
+LAG = 16  # updates; looking at a number of a GPU waits for all that the GPU has to do
+
+
+class FiniteLoss:
+    """Looks at each loss, and knows which pairs it came from.
+
+    Args:
+        action: "stop" ends the training; "skip" leaves the weights as they are for that update.
+    """
+
+    def __init__(self, action: Literal["stop", "skip"]) -> None:
+        self._action = action
+        self._noted: list[tuple[int, Tensor, list[int]]] = []  # update, loss, pairs
+
+    def note(self, update: int, loss: Tensor, indices: list[int]) -> None:
+        """Remember the loss of a (micro-)batch; `update` counts from 1."""
+        self._noted.append((update, loss.detach(), indices))
+
+    def good(self, now: bool = False) -> bool:
+        """Before an update: whether it may be made. Every rank must ask.
+
+        To stop, a GPU's losses are looked at some updates later; with `now`, at once.
+
+        Raises:
+            UserError: names the pairs, where the training is to stop.
+        """
+        if not self._noted:
+            return True
+        behind = self._noted[-1][0] - self._noted[0][0]
+        if self._noted[-1][1].is_cuda and self._action == "stop" and not now and behind < LAG:
+            return True
+        finite = torch.stack([loss for _, loss, _ in self._noted]).isfinite()
+        bad = [each for each, ok in zip(self._noted, finite.tolist(), strict=True) if not ok]
+        self._noted = []
+        everywhere = not bad
+        if dist.is_available() and dist.is_initialized():
+            agreed = finite.all()
+            dist.all_reduce(agreed, dist.ReduceOp.MIN)
+            everywhere = bool(agreed.item())
+        if everywhere:
+            return True
+        message = "another rank's training loss is not finite"
+        if bad:
+            update, loss, indices = bad[0]
+            message = (
+                f"the training loss of update {update} is {loss.item()} for pairs"
+                f" {', '.join(map(str, indices))} of data.train (counted from 0)"
+            )
+        if self._action == "stop":
+            raise UserError(
+                f"{message}; the last checkpoint is from before; look at them, lower"
+                " `optimizer.lr`, clip the gradient with `trainer.gradient_clip_val`, take a higher"
+                " `trainer.precision`, or leave such updates out with nonfinite_loss=skip"
+            )
+        log.warning("%s: the update is skipped", message)
+        return False

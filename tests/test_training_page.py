@@ -1,0 +1,23 @@
+"""docs/training.md: its commands run as printed, but for the name of a run."""
+
+from pathlib import Path
+
+import pytest
+from tests.checkout import commands, copy_checkout, run
+
+SAID = {
+    "make train resume=last trainer.max_steps=30": "30 updates",
+    "make train resume=last": "is finished",
+    "make evaluate weights=raw": "raw weights",
+    "make train debug=profile": "Run directory",
+}
+
+
+@pytest.mark.slow
+def test_every_command_runs_as_printed(tmp_path: Path) -> None:
+    checkout = copy_checkout(tmp_path)
+    for command in commands("docs/training.md"):
+        runs = sorted((checkout / "runs" / "debug").glob("*")) or [Path("none")]
+        done = run(command.replace("RUN", runs[0].name), checkout)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert SAID.get(command, "BLEU") in done.stdout, command
