@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from zhen.data.cache import key_of
 from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
+from zhen.data.repeats import Rows, hash_texts, mix
 from zhen.data.source import Chunk, Source
 from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
 
 # Part of every key; raise it when other pairs would be chosen.
-VERSION = 1
+VERSION = 2
 
-Rows = NDArray[np.int64]
 Nodes = NDArray[np.signedinteger]
 
 
@@ -142,9 +141,7 @@ def groups(corpus: Corpus, rows: Rows) -> Rows:
         size=lambda part: len(part[0]),
     ):
         for side, found in zip(sides, texts, strict=True):
-            side[done : done + len(here)] = [
-                xxhash.xxh3_64_intdigest(text.strip().encode()) for text in found
-            ]
+            side[done : done + len(here)] = hash_texts(found)
         done += len(here)
     order = np.argsort(sides, axis=None)
     hashes = sides.ravel()[order]
@@ -156,7 +153,7 @@ def groups(corpus: Corpus, rows: Rows) -> Rows:
     hashes = hashes[new]
     source, target = node.reshape(2, -1)
     # Not the smallest hash of a group itself, which is smaller the larger the group.
-    return _mix(hashes[components(source, target, len(hashes))[source]]).view(np.int64)
+    return mix(hashes[components(source, target, len(hashes))[source]]).view(np.int64)
 
 
 def components(one: Nodes, other: Nodes, nodes: int) -> Nodes:
@@ -199,10 +196,3 @@ def deal(group: Rows, wanted: Mapping[str, int]) -> dict[str, Rows]:
         parts[name] = np.flatnonzero(taken[member])
         free = free[~taken[free]]
     return parts
-
-
-def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Another 64 bits for each, one to one (the finisher of splitmix64, Steele et al. 2014)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""Equal sentences among many millions, by 64-bit hashes: 8 bytes a sentence and no text.
+"""64-bit hashes: equal sentences among many millions, with 8 bytes a sentence and no text.
 
 Two different sentences have the same hash once in 2**64 times: among 10 million, with a chance of
 three in a million.
@@ -23,6 +23,15 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
 def hash_pairs(sources: Hashes, targets: Hashes) -> Hashes:
     """A hash of each pair, in which the order of the sides counts."""
     return sources * np.uint64(0x9E3779B97F4A7C15) + targets  # wraps around
+
+
+def mix(keys: Hashes, n: NDArray[np.int64] | int = 0) -> Hashes:
+    """The number after the first `n` that SplitMix64 (Steele et al. 2014) draws from each key."""
+    # At least one dimension: numpy lets arrays overflow, as they must here, but warns of scalars.
+    x = keys + (np.atleast_1d(n).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def repeated(hashes: Hashes) -> tuple[Rows, Rows]:
