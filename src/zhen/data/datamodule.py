@@ -1,7 +1,6 @@
 """The LightningDataModule: reads, cleans and encodes the splits, and makes the loaders."""
 
 import contextlib
-import json
 import logging
 import tempfile
 from collections.abc import Iterator
@@ -13,10 +12,8 @@ import lightning as L
 import numpy as np
 from torch.utils.data import DataLoader
 
-from zhen.data import cleaning
 from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
-from zhen.data.cache import entry, key_of
-from zhen.data.cleaning import Cleaned, CleanOptions, clean
+from zhen.data.cleaning import Cleaned, CleanOptions, listed
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
 from zhen.data.learning import TokenizerOptions
@@ -28,9 +25,6 @@ from zhen.data.tokenizer import Tokenizer
 from zhen.errors import UserError, one_line
 
 log = logging.getLogger(__name__)
-
-# Part of the key of every vocabulary; raise it when others would be learned from the same pairs.
-TOKENIZER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -194,24 +188,12 @@ class TranslationData(L.LightningDataModule):
         Raises:
             UserError: it leaves none.
         """
-        corpus, key = self.read("train"), self._splits.key("train")
-
-        def make(folder: Path) -> None:
-            found = clean(corpus, self._clean)
-            if not len(found.rows):
-                raise UserError(
-                    f"{self._key}clean: none of the {len(corpus):,} training pairs is left:"
-                    f" {_listed(found.counts)}; loosen a rule"
-                )
-            np.save(folder / "rows.npy", found.rows)
-            (folder / "counts.json").write_text(json.dumps(found.counts), encoding="utf-8")
-
-        languages = self.source_lang, self.target_lang
-        name = key_of(cleaning.VERSION, corpus.fingerprint, languages, self._clean)
-        path = entry(self._cache_dir / "cleaned", name, make, what=f"{key}: cleaning")
-        return Cleaned(
-            np.load(path / "rows.npy", mmap_mode="r"),
-            json.loads((path / "counts.json").read_text(encoding="utf-8")),
+        return Cleaned.cached(
+            self.read("train"),
+            self._clean,
+            self._cache_dir,
+            what=f"{self._splits.key('train')}: cleaning",
+            key=f"{self._key}clean",
         )
 
     @cached_property
@@ -220,18 +202,9 @@ class TranslationData(L.LightningDataModule):
         options = self._tokenizer
         if isinstance(options, Tokenizer):
             return options
-        corpus, rows, key = self.read("train"), self.cleaned.rows, self._splits.key("train")
-
-        def make(folder: Path) -> None:
-            made = Tokenizer.train(corpus, options, rows)
-            (folder / "tokenizer.json").write_text(made.to_json(), encoding="utf-8")
-
-        languages = self.source_lang, self.target_lang
-        name = key_of(
-            TOKENIZER_VERSION, options, cleaning.VERSION, corpus.fingerprint, languages, self._clean
-        )
-        path = entry(self._cache_dir / "tokenizers", name, make, what=f"{key}: vocabulary")
-        return Tokenizer.load(path / "tokenizer.json")
+        what = f"{self._splits.key('train')}: vocabulary"
+        corpus = self.read("train")
+        return Tokenizer.cached(corpus, self.cleaned, options, self._cache_dir, what=what)
 
     def split(self, name: str) -> EncodedPairs:
         """The pairs of "train", "val" or a test part, read and encoded at the first use.
@@ -250,8 +223,7 @@ class TranslationData(L.LightningDataModule):
             corpus,
             tokenizer,
             self._cache_dir,
-            rows=None if cleaned is None else cleaned.rows,
-            rules=None if cleaned is None else asdict(self._clean),
+            cleaned=cleaned,
             max_length=None if cleaned is None else self._max_length,
             what=f"{key}: encoding",
         )
@@ -264,11 +236,11 @@ class TranslationData(L.LightningDataModule):
             if not len(pairs):
                 raise UserError(
                     f"`data.max_length`: no training pair has at most {self._max_length} pieces a"
-                    f" side; dropped: {_listed(counts)}"
+                    f" side; dropped: {listed(counts)}"
                 )
             log.warning(
                 "%s: %s pairs dropped (%s), %s kept",
-                key, f"{len(corpus) - len(pairs):,}", _listed(counts), f"{len(pairs):,}",
+                key, f"{len(corpus) - len(pairs):,}", listed(counts), f"{len(pairs):,}",
             )  # fmt: skip
         self._encoded[name] = pairs
         return pairs
@@ -386,8 +358,3 @@ class TranslationData(L.LightningDataModule):
         line = "\t".join(sides[each] for each in self._languages)
         shown = line if len(line) <= 60 else line[:57] + "..."
         return f"{corpus.where(row)}: the {language} side is empty: {shown!r}"
-
-
-def _listed(counts: dict[str, int]) -> str:
-    """`12 empty, 3 duplicates`, without what never happened."""
-    return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)

@@ -6,7 +6,6 @@ Shapes: B batch, S source length, T target length.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from zhen.data.batching import Indices, PlannedBatch
 from zhen.data.cache import entry, key_of
+from zhen.data.cleaning import Cleaned
 from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
 from zhen.data.ragged import Ragged, pad_rows
@@ -87,8 +87,7 @@ class EncodedPairs(TorchDataset[Batch]):
         tokenizer: Tokenizer,
         cache_dir: Path,
         *,
-        rows: NDArray[np.int64] | None = None,
-        rules: Any = None,
+        cleaned: Cleaned | None = None,
         max_length: int | None = None,
         what: str = "encoding",
     ) -> "EncodedPairs":
@@ -96,18 +95,15 @@ class EncodedPairs(TorchDataset[Batch]):
 
         Args:
             cache_dir: the cache.
-            rows: the pairs to take, ascending; None: all.
-            rules: what chose the rows.
+            cleaned: the pairs to take; None: all.
             max_length: pieces a side; longer pairs are left out. None: no limit.
             what: the step, for messages.
 
         Raises:
             UserError: the cache cannot be written.
         """
-        chosen = (
-            None if rows is None else sha256(np.ascontiguousarray(rows, "<i8").data).hexdigest()
-        )
-        key = key_of(VERSION, corpus.fingerprint, tokenizer.to_json(), max_length, rules, chosen)
+        rows, chosen = (None, None) if cleaned is None else (cleaned.rows, cleaned.fingerprint)
+        key = key_of(VERSION, corpus.fingerprint, tokenizer.to_json(), max_length, chosen)
 
         def make(folder: Path) -> None:
             _write(folder, corpus, tokenizer, rows, max_length, what)
@@ -128,11 +124,11 @@ class EncodedPairs(TorchDataset[Batch]):
         longest = int(self.lengths.max()) - 1
 
         def cut(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
-            whole = vocabulary.encode(texts)
-            anew = vocabulary.encode(texts, dropout, rng)
-            return [
-                new if len(new) <= longest else old for old, new in zip(whole, anew, strict=True)
-            ]
+            ids = vocabulary.encode(texts, dropout, rng)
+            beyond = [i for i, each in enumerate(ids) if len(each) > longest]
+            for i, whole in zip(beyond, vocabulary.encode([texts[i] for i in beyond]), strict=True):
+                ids[i] = whole
+            return ids
 
         _write(folder, self._corpus, self._tokenizer, self.rows, None, "BPE-dropout", cut)
         return EncodedPairs(folder, self._corpus, self._tokenizer)
