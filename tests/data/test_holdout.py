@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.data.given import Given, read
 
-from zhen.data.holdout import Holdout, components, deal, groups
+from zhen.data.holdout import Holdout, components, deal, groups, hashed
 from zhen.errors import UserError
 
 Pairs = list[tuple[str, str]]
@@ -194,7 +194,7 @@ def test_memory_is_a_few_numbers_a_pair(tmp_path: Path) -> None:
     rows = np.arange(len(whole))
     tracemalloc.start()
     try:
-        groups(whole, rows)
+        groups(hashed(whole, rows))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

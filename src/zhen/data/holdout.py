@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from zhen.data.cache import key_of
 from zhen.data.corpus import Corpus
-from zhen.data.progress import counted
-from zhen.data.repeats import Rows, hash_texts, mix
+from zhen.data.progress import counted, underway
+from zhen.data.repeats import Hashes, Rows, hash_texts, mix
 from zhen.data.source import Chunk, Source
 from zhen.errors import UserError
 
@@ -89,7 +89,9 @@ class Holdout:
                 f"{asked}: {sum(wanted.values()):,} of {len(whole):,} pairs leave none to train on;"
                 " take fewer"
             )
-        parts = deal(groups(self.corpus, whole), wanted)
+        sides = hashed(self.corpus, whole)
+        with underway(f"{self.key}train: dealing out {len(whole):,} pairs"):
+            parts = deal(groups(sides), wanted)
         for name, rows in parts.items():
             if not len(rows):
                 raise UserError(
@@ -127,11 +129,8 @@ class Part:
         return self.holdout.corpus.again(self.holdout.rows[self.part])
 
 
-def groups(corpus: Corpus, rows: Rows) -> Rows:
-    """A number for each of `rows`, the same for pairs that share a sentence, directly or by others.
-
-    The numbers are drawn from the sentences, without regard to how large a group is.
-    """
+def hashed(corpus: Corpus, rows: Rows) -> Hashes:
+    """The hashes of the sources and of the targets of `rows`, (2, N)."""
     sides = np.empty((2, len(rows)), np.uint64)
     done = 0
     for here, *texts in counted(
@@ -143,13 +142,23 @@ def groups(corpus: Corpus, rows: Rows) -> Rows:
         for side, found in zip(sides, texts, strict=True):
             side[done : done + len(here)] = hash_texts(found)
         done += len(here)
+    return sides
+
+
+def groups(sides: Hashes) -> Rows:
+    """A number for each pair, the same for pairs that share a sentence, directly or by others.
+
+    The numbers are drawn from the sentences, without regard to how large a group is.
+
+    Args:
+        sides: the hashes of both sides, (2, N).
+    """
     order = np.argsort(sides, axis=None)
     hashes = sides.ravel()[order]
-    del sides  # with many millions of pairs, what is not held counts
     new = np.append(True, hashes[1:] != hashes[:-1])
     node = np.empty(len(order), np.int32 if len(order) < 1 << 31 else np.int64)
     node[order] = np.cumsum(new, dtype=node.dtype) - node.dtype.type(1)
-    del order
+    del order  # with many millions of pairs, what is not held counts
     hashes = hashes[new]
     source, target = node.reshape(2, -1)
     # Not the smallest hash of a group itself, which is smaller the larger the group.

@@ -10,6 +10,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from zhen.data.progress import underway
+
 Hashes = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
@@ -36,21 +38,23 @@ def mix(keys: Hashes, n: NDArray[np.int64] | int = 0) -> Hashes:
 
 def repeated(hashes: Hashes) -> tuple[Rows, Rows]:
     """The rows that repeat an earlier one, ascending, and the first row of each one's kind."""
-    _, first, kind = np.unique(hashes, return_index=True, return_inverse=True)
-    firsts = first[kind]
-    rows = np.flatnonzero(firsts != np.arange(len(hashes)))
-    return rows, firsts[rows]
+    with underway(f"looking for repeats among {len(hashes):,}"):
+        _, first, kind = np.unique(hashes, return_index=True, return_inverse=True)
+        firsts = first[kind]
+        rows = np.flatnonzero(firsts != np.arange(len(hashes)))
+        return rows, firsts[rows]
 
 
 def shared(hashes: Hashes, others: Hashes) -> tuple[Rows, Rows]:
     """The rows of `hashes` that also occur in `others`, ascending, and where each first does."""
     if not len(hashes) or not len(others):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    wanted, kind = np.unique(hashes, return_inverse=True)
-    place = np.searchsorted(wanted, others)
-    place[place == len(wanted)] = 0
-    found = np.flatnonzero(wanted[place] == others)
-    first = np.full(len(wanted), -1, np.int64)
-    first[place[found[::-1]]] = found[::-1]  # backwards: the first one is written last
-    rows = np.flatnonzero(first[kind] >= 0)
-    return rows, first[kind][rows]
+    with underway(f"looking for {len(hashes):,} among {len(others):,}"):
+        wanted, kind = np.unique(hashes, return_inverse=True)
+        place = np.searchsorted(wanted, others)
+        place[place == len(wanted)] = 0
+        found = np.flatnonzero(wanted[place] == others)
+        first = np.full(len(wanted), -1, np.int64)
+        first[place[found[::-1]]] = found[::-1]  # backwards: the first one is written last
+        rows = np.flatnonzero(first[kind] >= 0)
+        return rows, first[kind][rows]
