@@ -2,7 +2,7 @@
 
 import glob
 import hashlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,9 +182,12 @@ def _find(what: object, key: str, languages: Sequence[str]) -> list[InputFile]:
             f" {{{one}: path, {other}: path}}, but is {what!r}"
         )
     paths = [path for name in names for path in _paths(str(name), key)]
-    for path, count in Counter(paths).items():
-        if count > 1:
-            raise UserError(f"{key}: {path} is named {count} times; name it once")
+    by_file: dict[Path, list[str]] = defaultdict(list)  # a file may have several paths
+    for path in paths:
+        by_file[path.resolve()].append(str(path))
+    for same in by_file.values():
+        if len(same) > 1:
+            raise UserError(f"{key}: {' and '.join(same)} are one file; name it once")
     files = [InputFile(path, key) for path in paths]
     for file in files:
         if file.path.exists() and not (file.path.is_file() or file.path.is_dir()):

@@ -45,11 +45,13 @@ def _seekable(file: InputFile) -> Iterator[io.IOBase]:
         if not isinstance(stream, gzip.GzipFile):
             yield stream
             return
-        with tempfile.TemporaryFile() as unpacked:
+        with tempfile.TemporaryFile(buffering=0) as unpacked:
             blocks = iter(lambda: stream.read(BLOCK), b"")
             for block in counted(blocks, f"unpacking {file.name}: bytes", size=len):
+                left = memoryview(block)
                 try:
-                    unpacked.write(block)
+                    while left:
+                        left = left[unpacked.write(left) :]
                 except OSError as error:
                     raise UserError(
                         f"{file.key}: cannot unpack {file.name} in {tempfile.gettempdir()}:"
