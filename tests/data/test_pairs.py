@@ -129,6 +129,34 @@ def test_pairs_beyond_the_limit_are_left_out(tokenizer: Tokenizer, tmp_path: Pat
             assert short.where(place) == f"given.tsv:{row + 1}"
 
 
+def test_changed_texts_are_counted_and_listed(tmp_path: Path) -> None:
+    pairs = [
+        (" 我喜欢茶。", "I like tea.\u3000"),  # one pair, two texts
+        ("花，", "flowers"),
+        ("ｅ", " cafe\u0301"),
+        ("猫", "cat"),
+        ("，" + "1234567890" * 3, "too long"),
+    ]
+    letters = [text for pair in pairs for text in pair]
+    unchanged = encoded(learn(letters, vocab_size=300), tmp_path, pairs[3:])
+    assert unchanged.changed == {"space around": 0, "tokenizer.normalization": 0}
+    assert list(unchanged.changes()) == []
+    nfkc = learn([*letters, "é,e" * 9], vocab_size=300, normalization="nfkc")
+    found = encoded(nfkc, tmp_path, pairs, max_length=20)
+    assert found.changed == {"space around": 2, "tokenizer.normalization": 2}  # of what is kept
+    assert list(found.changes()) == [
+        ("given.tsv:1", "space around", " 我喜欢茶。", "我喜欢茶。"),
+        ("given.tsv:1", "space around", "I like tea.\u3000", "I like tea."),
+        ("given.tsv:2", "tokenizer.normalization", "花，", "花,"),
+        ("given.tsv:3", "tokenizer.normalization", "ｅ", "e"),
+        ("given.tsv:3", "space around", " cafe\u0301", "cafe\u0301"),
+        ("given.tsv:3", "tokenizer.normalization", "cafe\u0301", "café"),
+    ]
+    assert found.targets[2] == " cafe\u0301"  # references stay as they are
+    batch = found[[1]]
+    assert nfkc.source.decode(batch.source.tolist()) == ["花,"]
+
+
 def test_each_part_of_the_key_counts(tokenizer: Tokenizer, tmp_path: Path) -> None:
     other = learn(["he he"], vocab_size=261)
     encoded(tokenizer, tmp_path)

@@ -22,7 +22,7 @@ from zhen.data.repeats import hash_pairs, hash_texts, repeated
 from zhen.errors import UserError
 
 # Part of every key; raise it when a rule changes what it drops.
-VERSION = 2
+VERSION = 3
 
 DUPLICATES = "duplicates"
 
@@ -42,8 +42,8 @@ class CleanOptions:
         script: the share of a side's letters that must be of its language's script; None: any.
         mixed: drop pairs that mix traditional with simplified Chinese in one text.
         writing: drop pairs whose Chinese is written in the other way; None: keep both.
-        min_length: drop pairs with a shorter side; None: no limit.
-        max_length: drop pairs with a longer side; None: no limit.
+        min_words: drop pairs with a shorter side; None: no limit.
+        max_words: drop pairs with a longer side; None: no limit.
         max_ratio: drop pairs with a side so many times as long as the other; None: no limit.
         duplicates: keep the first of equal pairs alone.
 
@@ -58,22 +58,22 @@ class CleanOptions:
     script: float | None = None
     mixed: bool = False
     writing: Literal["simplified", "traditional"] | None = None
-    min_length: int | None = None
-    max_length: int | None = None
+    min_words: int | None = None
+    max_words: int | None = None
     max_ratio: float | None = None
     duplicates: bool = False
 
     def __post_init__(self) -> None:
         if self.script is not None and not 0 < self.script <= 1:
             raise ValueError(f"`script` must be above 0 and at most 1, but is {self.script}")
-        for name in ("min_length", "max_length", "max_ratio"):
+        for name in ("min_words", "max_words", "max_ratio"):
             value = getattr(self, name)
             if value is not None and not value >= 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {value}")
-        if (self.min_length or 1) > (self.max_length or np.inf):
+        if (self.min_words or 1) > (self.max_words or np.inf):
             raise ValueError(
-                f"`max_length` must be at least `min_length` ({self.min_length}), but is"
-                f" {self.max_length}"
+                f"`max_words` must be at least `min_words` ({self.min_words}), but is"
+                f" {self.max_words}"
             )
 
 

@@ -72,7 +72,7 @@ class TranslationData(L.LightningDataModule):
             counted. Validation and test are never cut.
         num_workers: processes of each loader.
         seed: of the order of the training pairs.
-        key: what stands before `train`, `val` and `test` in the messages of this command.
+        prefix: what stands before `train`, `val` and `test` in the messages of this command.
 
     Raises:
         ValueError: the languages do not fit, a split is given twice, or a number is out of range.
@@ -97,7 +97,7 @@ class TranslationData(L.LightningDataModule):
         max_length: int = 128,
         num_workers: int = 0,
         seed: int = 0,
-        key: str = "data.",
+        prefix: str = "data.",
     ) -> None:
         super().__init__()
         if len(languages) != 2 or languages[0] == languages[1]:
@@ -119,7 +119,7 @@ class TranslationData(L.LightningDataModule):
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
-        self._key = key
+        self._prefix = prefix
         self._splits = Splits(
             train=train,
             val=val,
@@ -129,7 +129,7 @@ class TranslationData(L.LightningDataModule):
             reader=Files() if reader is None else reader,
             languages=languages,
             source_lang=source_lang,
-            key=key,
+            prefix=prefix,
         )
         self._clean = clean
         self._max_length = max_length
@@ -172,7 +172,7 @@ class TranslationData(L.LightningDataModule):
             key = self._splits.key(name)
             corpus = self._corpus(self._splits.source(name, self._corpus), key)
             if len(corpus.empty) and not (name == "train" and self._clean.empty):
-                drop = f", or drop such pairs: {self._key}clean.empty=true"
+                drop = f", or drop such pairs: {self._prefix}clean.empty=true"
                 raise UserError(
                     f"{key}: {self._empty_side(corpus)}; write the sentence or delete the line"
                     + (drop if name == "train" else "")
@@ -193,7 +193,7 @@ class TranslationData(L.LightningDataModule):
             self._clean,
             self._cache_dir,
             what=f"{self._splits.key('train')}: cleaning",
-            key=f"{self._key}clean",
+            key=f"{self._prefix}clean",
         )
 
     @cached_property
@@ -229,6 +229,8 @@ class TranslationData(L.LightningDataModule):
         )
         source = self._splits.source(name, self._corpus)
         log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
+        if changed := listed(pairs.changed):
+            log.info("%s: pairs changed before they are cut: %s", key, changed)
         if len(pairs) < len(corpus):
             assert cleaned is not None
             long = f"longer than data.max_length={self._max_length} pieces"
@@ -256,7 +258,7 @@ class TranslationData(L.LightningDataModule):
         too_long = (lengths > max_positions).nonzero()[0]
         if len(too_long):
             index = int(too_long[0])
-            remedy = "raise model.max_positions" if self._key else "train a model with more"
+            remedy = "raise model.max_positions" if self._prefix else "train a model with more"
             raise UserError(
                 f"{self._splits.key(name)}: {pairs.where(index)}: a sentence has {lengths[index]}"
                 f" pieces, but the model only {max_positions} positions: shorten it or {remedy}"

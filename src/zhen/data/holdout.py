@@ -36,7 +36,7 @@ class Holdout:
         source: all the pairs.
         read: gives them as a corpus; called when a part must be made, not when it is in the cache.
         sizes: pairs (int) or share (float) to take for each split, by name, in order.
-        key: what stands before a name in messages.
+        prefix: what stands before a name in messages.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Holdout:
         source: Source,
         read: Callable[[], Corpus],
         sizes: Mapping[str, int | float],
-        key: str = "data.",
+        prefix: str = "data.",
     ) -> None:
-        self.source, self.read, self.sizes, self.key = source, read, dict(sizes), key
+        self.source, self.read, self.sizes, self.prefix = source, read, dict(sizes), prefix
 
     def part(self, name: str) -> "Part":
         """The pairs of "train" or of a split, as a source of their own."""
@@ -66,7 +66,7 @@ class Holdout:
         fingerprint, corpus = self.fingerprint, self.read()
         if self.source.fingerprint() != fingerprint:
             raise UserError(
-                f"{self.key}train: {self.source.name} changed while it was read; start again"
+                f"{self.prefix}train: {self.source.name} changed while it was read; start again"
             )
         return corpus
 
@@ -84,24 +84,24 @@ class Holdout:
             for name, size in self.sizes.items()
         }
         if sum(wanted.values()) >= len(whole):
-            asked = " and ".join(f"{self.key}{name}_size" for name in wanted)
+            asked = " and ".join(f"{self.prefix}{name}_size" for name in wanted)
             raise UserError(
                 f"{asked}: {sum(wanted.values()):,} of {len(whole):,} pairs leave none to train on;"
                 " take fewer"
             )
         sides = hashed(self.corpus, whole)
-        with underway(f"{self.key}train: dealing out {len(whole):,} pairs"):
+        with underway(f"{self.prefix}train: dealing out {len(whole):,} pairs"):
             parts = deal(groups(sides), wanted)
         for name, rows in parts.items():
             if not len(rows):
                 raise UserError(
-                    f"{self.key}{name}_size: pairs that share a sentence stay together, and no such"
-                    f" group is as small as {wanted[name]:,} pairs; take more, or give"
-                    f" {self.key}{name}"
+                    f"{self.prefix}{name}_size: pairs that share a sentence stay together, and no"
+                    f" such group is as small as {wanted[name]:,} pairs; take more, or give"
+                    f" {self.prefix}{name}"
                 )
             log.info(
                 "%s%s: %s of %s pairs of %s held out (asked for %s)",
-                self.key, name, f"{len(rows):,}", f"{len(whole):,}", self.source.name,
+                self.prefix, name, f"{len(rows):,}", f"{len(whole):,}", self.source.name,
                 f"{wanted[name]:,}",
             )  # fmt: skip
         parts = {name: whole[rows] for name, rows in parts.items()}
