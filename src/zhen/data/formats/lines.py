@@ -89,7 +89,7 @@ def digests(files: Sequence[InputFile], what: str) -> list[bytes]:
     """SHA-256 of each file's bytes as they are.
 
     Args:
-        files: to read; each once for every time that it is there.
+        files: to read.
         what: the step, for messages.
 
     Raises:
