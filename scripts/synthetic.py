@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from zhen.data.scripts import ONLY_SIMPLIFIED, ONLY_TRADITIONAL
+
 WORDS = 30_000
 CHARACTERS = 2_500
 FUNCTION_WORDS = 100
@@ -64,8 +66,11 @@ def vocabulary(rng: np.random.Generator) -> tuple[NDArray[np.object_], NDArray[n
     ranks = np.arange(WORDS)
     syllables = 1 + (ranks > 100) + (ranks > 3000) + (ranks > 15_000)
     english = ["".join(rng.choice(SYLLABLES, n)) for n in syllables]
+    # Those that both ways of writing share: a mixture of the two would be cleaned away.
+    of_one = ONLY_SIMPLIFIED | ONLY_TRADITIONAL
+    common = [each for each in map(chr, range(0x4E00, 0xA000)) if each not in of_one]
     # Common characters come again and again; rare ones are met a few times.
-    characters = [chr(0x4E00 + int(i)) for i in rng.permutation(CHARACTERS)]
+    characters = [common[int(i)] for i in rng.permutation(CHARACTERS)]
     chosen = (rng.random((WORDS, 2)) ** 2 * len(characters)).astype(np.int64)
     chinese = [
         characters[one] + (characters[other] if rank > 300 else "")

@@ -3,8 +3,9 @@
     python -m zhen.data_check data=files data.train=mine.tsv data.val_size=1000 data.test_size=1000
 
 Reads configs/data_check.yaml; prints a report and writes it as report.html, with findings.tsv, all
-that was found by file and line, and dropped.tsv, the training pairs that cleaning drops. Exits with
-status 1 where training would refuse the corpus.
+that was found by file and line; dropped.tsv, the training pairs that cleaning drops; and
+changed.tsv, the texts that are changed before they are cut into pieces. Exits with status 1 where
+training would refuse the corpus.
 """
 
 from collections.abc import Collection
@@ -18,8 +19,9 @@ from zhen.errors import UserError
 
 if TYPE_CHECKING:
     from zhen.data import CleanOptions, TranslationData
-    from zhen.data.report import Listing, Section
+    from zhen.data.report import Cut, Listing, Section
 
+LISTINGS = ("dropped.tsv", "changed.tsv")
 ENOUGH = 10_000  # pairs of a split that the vocabulary is judged by
 
 
@@ -40,7 +42,8 @@ def data_check(cfg: DictConfig) -> None:
     folder = make_directory(cfg.output, key="output")
     data = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed)
     clean, odd = build(cfg.data.clean, "data.clean"), build(cfg.odd, "odd")
-    (folder / "dropped.tsv").unlink(missing_ok=True)  # of an earlier check
+    for name in LISTINGS:
+        (folder / name).unlink(missing_ok=True)  # of an earlier check
     sources = data.given()
     if "data.train" not in sources:
         raise UserError("`data.train` names no pairs: give data.train")
@@ -77,7 +80,7 @@ def data_check(cfg: DictConfig) -> None:
     write_atomic(folder / "report.html", page, key="output")
     print(report_text([*sections, verdict]))
     print()
-    for path in (folder / name for name in ("report.html", "findings.tsv", "dropped.tsv")):
+    for path in (folder / name for name in ("report.html", "findings.tsv", *LISTINGS)):
         if path.exists():
             print(path)
     if reasons:
@@ -113,7 +116,7 @@ def prepare(
 ) -> "list[Section]":
     """Clean the training pairs, and, if `cfg.vocabulary` says so, encode all as training would.
 
-    Writes `dropped.tsv`.
+    Writes `dropped.tsv` and, of what is encoded, `changed.tsv`.
 
     Raises:
         UserError: training would get no further than here.
@@ -129,24 +132,34 @@ def prepare(
             print(*map(report.shown, pair), sep="\t", file=file)
     if not cfg.vocabulary:
         return [report.cleaning(len(corpus), cleaned.counts, None, len(cleaned.rows))]
-    rows = []
-    for name in ("train", "val", *data.test_parts):
-        data.check_positions(name, cfg.model.max_positions)
-        rows += pieces(data, name)
+    cuts: list[Cut] = []
+    changed = {}
+    with whole_file(folder / "changed.tsv", key="output") as file:
+        print("split", "where", "rule", "before", "after", sep="\t", file=file)
+        for name in ("train", "val", *data.test_parts):
+            data.check_positions(name, cfg.model.max_positions)
+            cuts += pieces(data, name)
+            key, pairs = data.key(name), data.split(name)
+            changed[key] = pairs.changed
+            if any(pairs.changed.values()):
+                for change in pairs.changes():
+                    print(key, *map(report.shown, change), sep="\t", file=file)
     pairs = data.split("train")
     return [
         report.cleaning(len(corpus), cleaned.counts, pairs.too_long, len(pairs)),
-        report.vocabulary(rows),
+        report.changes(changed),
+        report.vocabulary(cuts),
     ]
 
 
-def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int, int]]:
-    """For each side of a split: its key, the language, sentences, pieces, characters without one.
+def pieces(data: "TranslationData", name: str) -> "list[Cut]":
+    """How each side of a split is cut.
 
     Of a large split, some pairs are looked at, evenly spread.
     """
     import numpy as np
 
+    from zhen.data.report import Cut
     from zhen.data.vocabulary import CONTROLS
 
     pairs = data.split(name)
@@ -159,7 +172,8 @@ def pieces(data: "TranslationData", name: str) -> list[tuple[str, str, int, int,
     ):
         every = np.concatenate([side.numpy().ravel() for side in ids])
         text = every[every >= len(CONTROLS)].tolist()
-        rows.append((data.key(name), language, len(some), len(text), vocabulary.fallbacks(text)))
+        rare = vocabulary.fallbacks(text)
+        rows.append(Cut(data.key(name), language, len(some), len(text), rare))
     return rows
 
 

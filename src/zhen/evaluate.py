@@ -44,7 +44,7 @@ def evaluate(cfg: DictConfig) -> None:
             batch=BatchOptions(eval_tokens=max(cfg.batch.tokens // decode.hypotheses, 1)),
             cache_dir=cfg.paths.cache,
             tokenizer=translator.tokenizer,
-            key="",
+            prefix="",
         )
     except ValueError as error:
         raise UserError(str(error)) from error

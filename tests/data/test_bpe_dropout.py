@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.data.hard_texts import ODD, TEXTS, TRAINING, TRAPS
 from tests.toy_tokenizer import learn
 
-from zhen.data.bpe_dropout import Merges, mix
+from zhen.data.bpe_dropout import Merges
+from zhen.data.repeats import mix
 from zhen.data.vocabulary import CONTROLS, Vocabulary
 
 BPE = learn([*TRAINING, *TRAPS * 9], vocab_size=500).source
@@ -132,12 +133,6 @@ def test_the_steps_are_those_of_the_paper(words, count: int, dropout: float, rng
         expected = by_hand(word, ranks, dropout, draw)
         assert [piece for piece in found[numbers == number] if piece >= 0] == expected
         first += len(word)
-
-
-def test_split_mix_64() -> None:
-    """The first numbers from key 1234567, as published with the algorithm's test vectors."""
-    drawn = [int(mix(np.array([1234567], dtype=np.uint64), n)[0]) for n in range(3)]
-    assert drawn == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
 def test_what_is_refused() -> None:

@@ -196,10 +196,10 @@ def test_writing() -> None:
 
 def test_limits_of_length() -> None:
     sides = pair("我喜欢茶", "I like tea")
-    assert checks.min_length(sides, 3) is None
-    assert checks.min_length(sides, 4) == "the en side has length 3, below 4"
-    assert checks.max_length(sides, 4) is None
-    assert checks.max_length(sides, 3) == "the zh side has length 4, above 3"
+    assert checks.min_words(sides, 3) is None
+    assert checks.min_words(sides, 4) == "the en side has length 3, below 4"
+    assert checks.max_words(sides, 4) is None
+    assert checks.max_words(sides, 3) == "the zh side has length 4, above 3"
 
 
 def test_ratio() -> None:
@@ -224,8 +224,8 @@ def test_a_check_says_one_line_or_nothing(source: str, target: str, languages: s
         checks.script(sides, 0.5),
         checks.mixed(sides),
         checks.writing(sides, "simplified"),
-        checks.min_length(sides, 2),
-        checks.max_length(sides, 2),
+        checks.min_words(sides, 2),
+        checks.max_words(sides, 2),
         checks.max_ratio(sides, 1.5),
     ):
         assert message is None or (message and len(message.splitlines()) == 1)

@@ -25,8 +25,8 @@ BAD: dict[str, tuple[Any, tuple[str, str]]] = {
     "script": (0.5, ("English", "English too")),
     "mixed": (True, ("他們说", "they say")),
     "writing": ("simplified", ("他們說", "they say")),
-    "min_length": (2, ("茶", "a tea")),
-    "max_length": (9, ("好" * 9, "a b c d e f g h i j")),
+    "min_words": (2, ("茶", "a tea")),
+    "max_words": (9, ("好" * 9, "a b c d e f g h i j")),
     "max_ratio": (3, ("好好好好好好好", "yes yes")),
     "duplicates": (True, GOOD[0]),
 }
@@ -85,8 +85,8 @@ options = st.builds(
     **{name: st.booleans() for name, (value, _) in BAD.items() if value is True},
     script=st.none() | st.sampled_from([0.1, 0.5, 1.0]),
     writing=st.sampled_from([None, "simplified", "traditional"]),
-    min_length=st.none() | st.integers(1, 2),
-    max_length=st.none() | st.integers(2, 4),
+    min_words=st.none() | st.integers(1, 2),
+    max_words=st.none() | st.integers(2, 4),
     max_ratio=st.none() | st.floats(1, 3),
 )
 
@@ -134,13 +134,13 @@ def test_memory_is_a_few_bytes_a_pair(tmp_path: Path) -> None:
         ({"script": 0.0}, "`script` must be above 0 and at most 1, but is 0.0"),
         ({"script": 1.5}, "`script` must be above 0 and at most 1, but is 1.5"),
         ({"script": float("nan")}, "`script` must be above 0 and at most 1, but is nan"),
-        ({"min_length": 0}, "`min_length` must be at least 1, but is 0"),
-        ({"max_length": 0}, "`max_length` must be at least 1, but is 0"),
+        ({"min_words": 0}, "`min_words` must be at least 1, but is 0"),
+        ({"max_words": 0}, "`max_words` must be at least 1, but is 0"),
         ({"max_ratio": 0.5}, "`max_ratio` must be at least 1, but is 0.5"),
         ({"max_ratio": float("nan")}, "`max_ratio` must be at least 1, but is nan"),
         (
-            {"min_length": 5, "max_length": 4},
-            "`max_length` must be at least `min_length` (5), but is 4",
+            {"min_words": 5, "max_words": 4},
+            "`max_words` must be at least `min_words` (5), but is 4",
         ),
     ],
 )

@@ -146,7 +146,8 @@ def test_aligned_lists_go_together(tmp_path: Path) -> None:
         (["a.tsv", "none.tsv"], "data.train: none.tsv does not exist; give the path of a TSV of"),
         ("folder", "data.train: cannot read folder: Is a directory"),
         ("x*.tsv", "data.train: no file is named like x*.tsv; give a path or another pattern"),
-        (["a.tsv", "*.tsv"], "data.train: a.tsv is named 2 times; name it once"),
+        (["a.tsv", "*.tsv"], "data.train: a.tsv and a.tsv are one file; name it once"),
+        (["a.tsv", "folder/../a.tsv"], "data.train: a.tsv and folder/../a.tsv are one file; name"),
         (
             "a.pairs",
             "data.train: a.pairs has an ending that tells no format; say it with"

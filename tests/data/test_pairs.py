@@ -15,6 +15,7 @@ from tests.data.given import corpus
 from tests.toy_tokenizer import learn
 
 from zhen.data import pairs as pairs_module
+from zhen.data.cleaning import Cleaned
 from zhen.data.pairs import EncodedPairs
 from zhen.data.ragged import pad
 from zhen.data.tokenizer import Tokenizer
@@ -33,6 +34,10 @@ def encoded(
     tokenizer: Tokenizer, cache: Path, given: Sequence[tuple[str, str]] = PAIRS, **options: Any
 ) -> EncodedPairs:
     return EncodedPairs.cached(corpus(given, cache), tokenizer, cache, **options)
+
+
+def some(*rows: int, fingerprint: str = "some") -> Cleaned:
+    return Cleaned(np.array(rows), {}, fingerprint)
 
 
 @pytest.fixture(scope="module")
@@ -106,22 +111,50 @@ def test_the_same_pairs_give_the_same_bytes(tokenizer: Tokenizer, tmp_path: Path
 
 def test_chosen_rows_keep_their_numbers(tokenizer: Tokenizer, tmp_path: Path) -> None:
     whole = encoded(tokenizer, tmp_path)
-    some = encoded(tokenizer, tmp_path, rows=np.array([0, 2]))
-    assert some.rows.tolist() == [0, 2] and some.too_long == 0
-    assert (some.sources, some.where(1)) == ([SOURCES[0], SOURCES[2]], "given.tsv:3")
-    assert some.lengths.tolist() == whole.lengths[[0, 2]].tolist()
-    assert some[[1]].labels.tolist() == whole[[2]].labels.tolist()
+    two = encoded(tokenizer, tmp_path, cleaned=some(0, 2))
+    assert two.rows.tolist() == [0, 2] and two.too_long == 0
+    assert (two.sources, two.where(1)) == ([SOURCES[0], SOURCES[2]], "given.tsv:3")
+    assert two.lengths.tolist() == whole.lengths[[0, 2]].tolist()
+    assert two[[1]].labels.tolist() == whole[[2]].labels.tolist()
 
 
 def test_pairs_beyond_the_limit_are_left_out(tokenizer: Tokenizer, tmp_path: Path) -> None:
     whole = encoded(tokenizer, tmp_path).lengths.max(axis=1) - 1
     for limit in range(1, whole.max() + 1):
         kept = np.flatnonzero(whole <= limit)
-        some = encoded(tokenizer, tmp_path, max_length=limit)
-        assert some.rows.tolist() == kept.tolist()
-        assert len(some) + some.too_long == 3
+        short = encoded(tokenizer, tmp_path, max_length=limit)
+        assert short.rows.tolist() == kept.tolist()
+        assert len(short) + short.too_long == 3
         for place, row in enumerate(kept):
-            assert some.where(place) == f"given.tsv:{row + 1}"
+            assert short.where(place) == f"given.tsv:{row + 1}"
+
+
+def test_changed_texts_are_counted_and_listed(tmp_path: Path) -> None:
+    pairs = [
+        (" 我喜欢茶。", "I like tea.\u3000"),  # one pair, two texts
+        ("花，", "flowers"),
+        ("ｅ", " cafe\u0301"),
+        ("猫", "cat"),
+        ("，" + "1234567890" * 3, "too long"),
+    ]
+    letters = [text for pair in pairs for text in pair]
+    unchanged = encoded(learn(letters, vocab_size=300), tmp_path, pairs[3:])
+    assert unchanged.changed == {"space around": 0, "tokenizer.normalization": 0}
+    assert list(unchanged.changes()) == []
+    nfkc = learn([*letters, "é,e" * 9], vocab_size=300, normalization="nfkc")
+    found = encoded(nfkc, tmp_path, pairs, max_length=20)
+    assert found.changed == {"space around": 2, "tokenizer.normalization": 2}  # of what is kept
+    assert list(found.changes()) == [
+        ("given.tsv:1", "space around", " 我喜欢茶。", "我喜欢茶。"),
+        ("given.tsv:1", "space around", "I like tea.\u3000", "I like tea."),
+        ("given.tsv:2", "tokenizer.normalization", "花，", "花,"),
+        ("given.tsv:3", "tokenizer.normalization", "ｅ", "e"),
+        ("given.tsv:3", "space around", " cafe\u0301", "cafe\u0301"),
+        ("given.tsv:3", "tokenizer.normalization", "cafe\u0301", "café"),
+    ]
+    assert found.targets[2] == " cafe\u0301"  # references stay as they are
+    batch = found[[1]]
+    assert nfkc.source.decode(batch.source.tolist()) == ["花,"]
 
 
 def test_each_part_of_the_key_counts(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -130,13 +163,11 @@ def test_each_part_of_the_key_counts(tokenizer: Tokenizer, tmp_path: Path) -> No
     encoded(other, tmp_path)
     encoded(tokenizer, tmp_path, [*PAIRS, ("a", "b")])
     encoded(tokenizer, tmp_path, max_length=100)
-    encoded(tokenizer, tmp_path, rules={"empty": True})
-    encoded(tokenizer, tmp_path, rows=np.arange(3))
-    encoded(tokenizer, tmp_path, rows=np.arange(2))
-    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 7
+    encoded(tokenizer, tmp_path, cleaned=some(0, 1, fingerprint="rules"))
+    encoded(tokenizer, tmp_path, cleaned=some(0, 1, fingerprint="other rules"))
+    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 6
     encoded(tokenizer, tmp_path, what="another word for it")
-    encoded(tokenizer, tmp_path, rows=np.arange(3, dtype=np.int32))
-    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 7
+    assert len(list(tmp_path.glob("pairs/*/pairs.arrow"))) == 6
 
 
 def test_large_vocabularies_fit(

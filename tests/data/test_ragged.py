@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zhen.data.ragged import Ragged, Rows, pad, pad_rows
+from zhen.data.ragged import Ragged, RaggedRows, pad, pad_rows
 
 ROW = st.lists(st.integers(0, 65535), max_size=5)
 CHUNKS = st.lists(st.lists(ROW, max_size=6), max_size=5)
@@ -69,7 +69,9 @@ def test_nothing_is_copied_for_a_pair(tmp_path: Path) -> None:
 )
 def test_padding(rows: list[list[int]], first: int | None, last: int | None) -> None:
     flat = np.array([piece for row in rows for piece in row], np.uint16)
-    found = pad_rows(Rows(flat, np.array([len(row) for row in rows])), 7, first=first, last=last)
+    found = pad_rows(
+        RaggedRows(flat, np.array([len(row) for row in rows])), 7, first=first, last=last
+    )
     whole = [
         [*([] if first is None else [first]), *row, *([] if last is None else [last])]
         for row in rows

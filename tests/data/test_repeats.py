@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zhen.data.repeats import hash_pairs, hash_texts, repeated, shared
+from zhen.data.repeats import hash_pairs, hash_texts, mix, repeated, shared
 
 texts = st.lists(st.sampled_from(["", "a", "b", "茶", "ab"]), max_size=12)
 
@@ -40,3 +40,9 @@ def test_pairs_are_told_apart(pairs: list[tuple[str, str]]) -> None:
     sources, targets = (hash_texts(pair[side] for pair in pairs) for side in (0, 1))
     stripped = [(source.strip(), target.strip()) for source, target in pairs]
     assert len(set(hash_pairs(sources, targets).tolist())) == len(set(stripped))
+
+
+def test_split_mix_64() -> None:
+    """The first numbers from key 1234567, as published with the algorithm's test vectors."""
+    drawn = [int(mix(np.array([1234567], dtype=np.uint64), n)[0]) for n in range(3)]
+    assert drawn == [6457827717110365317, 3203168211198807973, 9817491932198370423]

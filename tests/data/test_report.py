@@ -10,7 +10,7 @@ from tests.data.given import Given
 
 from zhen.data import report
 from zhen.data.cleaning import CleanOptions
-from zhen.data.report import Histogram, Listing, Section, Table, bins, quantile, shown
+from zhen.data.report import Cut, Histogram, Listing, Section, Table, bins, quantile, shown
 from zhen.data.source import Fault
 from zhen.data.survey import Survey, survey_all
 
@@ -89,6 +89,13 @@ def test_cleaning_adds_up_and_says_when_nothing_is_on() -> None:
     assert "data/clean=usual" in str(unasked.blocks[1])
 
 
+def test_changes_are_counted_by_split_and_rule() -> None:
+    counts = {"train": {"space around": 1000, "nfc": 0}, "val": {"space around": 0, "nfc": 2}}
+    section = report.changes(counts)
+    assert table(section) == [["train", "space around", "1,000"], ["val", "nfc", "2"]]
+    assert report.changes({"train": {"nfc": 0}}).blocks[1] == "No text."
+
+
 def test_lengths_and_their_histograms() -> None:
     pairs = [("茶" * n, "tea " * (n + 1)) for n in range(1, 5)]
     surveys = surveyed(Listing(io.StringIO()), train=pairs, val=pairs[:1])
@@ -141,7 +148,7 @@ def test_characters_that_train_lacks() -> None:
 
 
 def test_vocabulary() -> None:
-    section = report.vocabulary([("val", "zh", 4, 10, 1), ("val", "en", 0, 0, 0)])
+    section = report.vocabulary([Cut("val", "zh", 4, 10, 1), Cut("val", "en", 0, 0, 0)])
     assert table(section) == [
         ["val", "zh", "4", "2.5", "1"],
         ["val", "en", "0", "0.0", "0"],

@@ -50,11 +50,11 @@ def test_checks_name_file_and_line() -> None:
 
 
 def test_a_pair_may_be_odd_in_several_ways() -> None:
-    odd = CleanOptions(script=0.5, identical=True, max_length=3)
+    odd = CleanOptions(script=0.5, identical=True, max_words=3)
     assert [line.split()[1] for line in survey(odd, train=[("a b c d", "a b c d")])] == [
         "identical",
         "script",
-        "max_length",
+        "max_words",
     ]
 
 
@@ -64,7 +64,7 @@ def test_an_empty_side_is_refused_unless_it_is_dropped(keys: list[str], refused:
     survey_all(
         sources(train=[("茶", " ")], val=[("", "tea")]),
         ("zh", "en"),
-        CleanOptions(min_length=1, script=1.0),  # says no more of what is empty
+        CleanOptions(min_words=1, script=1.0),  # says no more of what is empty
         lambda key, fault: found.append(f"{key} {said(fault)}"),
         may_be_empty=keys,
     )

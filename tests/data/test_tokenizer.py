@@ -63,7 +63,7 @@ def test_json_round_trip(tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert again.target.encode(ODD) == tokenizer.target.encode(ODD)
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json(), encoding="utf-8")
-    loaded = Tokenizer.train(Lists([], []), TokenizerOptions(path=str(path)))
+    loaded = Tokenizer.load(path)
     assert loaded.to_json() == tokenizer.to_json()
 
 
@@ -71,7 +71,7 @@ def test_a_file_for_each_side(tmp_path: Path) -> None:
     for side in ("source", "target"):
         (tmp_path / side).write_text(getattr(EACH, side).to_json(), encoding="utf-8")
     path = {side: str(tmp_path / side) for side in ("source", "target")}
-    assert train(path=path).to_json() == EACH.to_json()
+    assert Tokenizer.load(path).to_json() == EACH.to_json()
 
 
 def test_one_vocabulary_is_a_file_of_the_library(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_another_file_is_refused_in_one_line(content: bytes, tmp_path: Path) -> 
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        train(path=str(path))
+        Tokenizer.load(path)
     message = str(caught.value)
     assert message.startswith(f"tokenizer.path: {path}: ")
     assert "\n" not in message and len(message) < 400
     (tmp_path / "good.json").write_text(VOCABULARY, encoding="utf-8")
     with pytest.raises(UserError, match=r"^tokenizer\.path\.target: "):
-        train(path={"source": str(tmp_path / "good.json"), "target": str(path)})
+        Tokenizer.load({"source": str(tmp_path / "good.json"), "target": str(path)})
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
@@ -118,9 +118,9 @@ def test_dropout_needs_merges(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(train(kind="unigram").to_json(), encoding="utf-8")
     with pytest.raises(UserError, match=r"has no merges.*take dropout=0"):
-        train(path=str(path), dropout=0.1)
+        Tokenizer.load(path, dropout=0.1)
     path.write_text(VOCABULARY, encoding="utf-8")
-    loaded = train(path=str(path), dropout=0.1)
+    loaded = Tokenizer.load(path, dropout=0.1)
     assert loaded.source.encode(TRAINING, 0.5, np.random.default_rng(0))
 
 

@@ -35,6 +35,7 @@ def test_every_step_has_its_rows(rows: dict[str, tuple[str, str]]) -> None:
     assert [re.sub(r"\d(?:[\d,]*\d)?", "N", what) for what in rows] == [
         "preparation",
         "most memory",
+        "memory added, bytes a pair",
         "pairs kept",
         "second start",
         "plan of N pairs, N batches for each of N ranks",
@@ -47,9 +48,19 @@ def test_every_step_has_its_rows(rows: dict[str, tuple[str, str]]) -> None:
         "own.tsv with N pairs: real pieces in N",
         "own.tsv with N pairs: work of N ranks, most / mean",
     ]
-    assert rows["pairs kept"] == ("500", "")
-    seconds, *steps = re.findall(r"[\d.]+", rows["preparation"][0])
-    assert float(seconds) == pytest.approx(sum(map(float, steps)), abs=0.2)
+    kept, _ = rows["pairs kept"]
+    assert kept.endswith(" of 500") and 400 < int(kept.split()[0]) <= 500  # cleaned, too
+    seconds, *steps, microseconds = (
+        float(number.replace(",", ""))
+        for number in re.findall(r"\d[\d.,]*", rows["preparation"][0])
+    )
+    assert len(steps) == 5 and seconds == pytest.approx(sum(steps), abs=0.3)
+    assert microseconds == pytest.approx(1e6 * seconds / 500, rel=0.1, abs=200)
+    added, *steps = (
+        int(number.replace(",", ""))
+        for number in re.findall(r"\d[\d,]*", rows["memory added, bytes a pair"][0])
+    )
+    assert len(steps) == 5 and added == pytest.approx(sum(steps), abs=3)
     training, updates, loader, ratio = (
         float(number.replace(",", ""))
         for what in ("training, target pieces", "loader alone, target pieces", "loader / training")

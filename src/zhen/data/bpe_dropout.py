@@ -11,6 +11,8 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from zhen.data.repeats import mix
+
 NO_RANK = 2**31 - 1  # of a pair that no merge joins
 
 
@@ -114,12 +116,3 @@ def merge_texts(
     ends = np.concatenate([[0], left.cumsum()])[bounds]
     ids = merged[left].tolist()
     return [ids[start:end] for start, end in pairwise(ends.tolist())]
-
-
-def mix(keys: NDArray[np.uint64], n: NDArray[np.int64] | int) -> NDArray[np.uint64]:
-    """The number after the first `n` that SplitMix64 (Steele et al. 2014) draws from each key."""
-    # At least one dimension: numpy lets arrays overflow, as they must here, but warns of scalars.
-    x = keys + (np.atleast_1d(n).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

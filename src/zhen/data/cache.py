@@ -20,6 +20,7 @@ from typing import Any
 import xxhash
 from filelock import FileLock, Timeout
 
+from zhen.data.progress import counted
 from zhen.errors import UserError, one_line
 from zhen.files import make_directory
 
@@ -115,7 +116,9 @@ def _seal(folder: Path, key: str) -> None:
 def _checksum(file: Path) -> str:
     checksum, block = xxhash.xxh3_128(), bytearray(_BLOCK)
     with file.open("rb", buffering=0) as stream:
-        while size := stream.readinto(block):
+        sizes = iter(lambda: stream.readinto(block), 0)
+        total = file.stat().st_size
+        for size in counted(sizes, f"checking {file}: bytes", total, size=int):
             checksum.update(memoryview(block)[:size])
     return checksum.hexdigest()
 

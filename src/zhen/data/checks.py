@@ -132,7 +132,7 @@ def writing(sides: Sides, wanted: Writing) -> str | None:
     return None
 
 
-def min_length(sides: Sides, least: int) -> str | None:
+def min_words(sides: Sides, least: int) -> str | None:
     """A side is shorter than `least`, by the measure of `length`."""
     for language, text in sides:
         if (found := length(text)) < least:
@@ -140,7 +140,7 @@ def min_length(sides: Sides, least: int) -> str | None:
     return None
 
 
-def max_length(sides: Sides, most: int) -> str | None:
+def max_words(sides: Sides, most: int) -> str | None:
     """A side is longer than `most`, by the measure of `length`."""
     for language, text in sides:
         if (found := length(text)) > most:

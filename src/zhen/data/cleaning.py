@@ -4,21 +4,25 @@ Nothing here changes a text, and nothing is dropped that no option asks for. A p
 first rule that it breaks, in the order of `CleanOptions`.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zhen.data import checks
+from zhen.data.cache import entry, key_of
 from zhen.data.checks import Check, Sides
 from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
 from zhen.data.repeats import hash_pairs, hash_texts, repeated
+from zhen.errors import UserError
 
 # Part of every key; raise it when a rule changes what it drops.
-VERSION = 2
+VERSION = 3
 
 DUPLICATES = "duplicates"
 
@@ -38,8 +42,8 @@ class CleanOptions:
         script: the share of a side's letters that must be of its language's script; None: any.
         mixed: drop pairs that mix traditional with simplified Chinese in one text.
         writing: drop pairs whose Chinese is written in the other way; None: keep both.
-        min_length: drop pairs with a shorter side; None: no limit.
-        max_length: drop pairs with a longer side; None: no limit.
+        min_words: drop pairs with a shorter side; None: no limit.
+        max_words: drop pairs with a longer side; None: no limit.
         max_ratio: drop pairs with a side so many times as long as the other; None: no limit.
         duplicates: keep the first of equal pairs alone.
 
@@ -54,22 +58,22 @@ class CleanOptions:
     script: float | None = None
     mixed: bool = False
     writing: Literal["simplified", "traditional"] | None = None
-    min_length: int | None = None
-    max_length: int | None = None
+    min_words: int | None = None
+    max_words: int | None = None
     max_ratio: float | None = None
     duplicates: bool = False
 
     def __post_init__(self) -> None:
         if self.script is not None and not 0 < self.script <= 1:
             raise ValueError(f"`script` must be above 0 and at most 1, but is {self.script}")
-        for name in ("min_length", "max_length", "max_ratio"):
+        for name in ("min_words", "max_words", "max_ratio"):
             value = getattr(self, name)
             if value is not None and not value >= 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {value}")
-        if (self.min_length or 1) > (self.max_length or np.inf):
+        if (self.min_words or 1) > (self.max_words or np.inf):
             raise ValueError(
-                f"`max_length` must be at least `min_length` ({self.min_length}), but is"
-                f" {self.max_length}"
+                f"`max_words` must be at least `min_words` ({self.min_words}), but is"
+                f" {self.max_words}"
             )
 
 
@@ -81,10 +85,44 @@ class Cleaned:
         rows: ascending rows of the pairs that are kept.
         counts: how many pairs each rule dropped, by its name and in order; with the kept they add
             up to all that were read.
+        fingerprint: follows from the corpus and the options.
     """
 
     rows: NDArray[np.int64]
     counts: dict[str, int]
+    fingerprint: str
+
+    @classmethod
+    def cached(
+        cls, corpus: Corpus, options: CleanOptions, cache_dir: Path, *, what: str, key: str
+    ) -> "Cleaned":
+        """What `clean` leaves, found once and kept.
+
+        Args:
+            corpus: the training pairs.
+            options: the rules.
+            cache_dir: the cache.
+            what: the step, for messages.
+            key: the configuration key of the options, for messages.
+
+        Raises:
+            UserError: no pair is left, or the cache cannot be written.
+        """
+
+        def make(folder: Path) -> None:
+            found = clean(corpus, options)
+            if not len(found.rows):
+                raise UserError(
+                    f"{key}: none of the {len(corpus):,} training pairs is left:"
+                    f" {listed(found.counts)}; loosen a rule"
+                )
+            np.save(folder / "rows.npy", found.rows)
+            (folder / "counts.json").write_text(json.dumps(found.counts), encoding="utf-8")
+
+        fingerprint = _fingerprint(corpus, options)
+        path = entry(cache_dir / "cleaned", fingerprint, make, what=what)
+        counts = json.loads((path / "counts.json").read_text(encoding="utf-8"))
+        return cls(np.load(path / "rows.npy", mmap_mode="r"), counts, fingerprint)
 
 
 class Dropped(NamedTuple):
@@ -123,7 +161,7 @@ def clean(corpus: Corpus, options: CleanOptions) -> Cleaned:
     on = rules(options)
     counts = dict.fromkeys(on, 0)
     if not on and not options.duplicates:
-        return Cleaned(np.arange(len(corpus)), counts)
+        return Cleaned(np.arange(len(corpus)), counts, _fingerprint(corpus, options))
     kept, hashes = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for rows, sources, targets in counted(
         corpus.chunks(), "cleaning", len(corpus), size=lambda chunk: len(chunk[0])
@@ -147,7 +185,7 @@ def clean(corpus: Corpus, options: CleanOptions) -> Cleaned:
         again, _ = repeated(np.concatenate(hashes))
         all_kept = np.delete(all_kept, again)
         counts[DUPLICATES] = len(again)
-    return Cleaned(all_kept, counts)
+    return Cleaned(all_kept, counts, _fingerprint(corpus, options))
 
 
 def dropped(corpus: Corpus, options: CleanOptions, cleaned: Cleaned) -> Iterator[Dropped]:
@@ -163,6 +201,15 @@ def dropped(corpus: Corpus, options: CleanOptions, cleaned: Cleaned) -> Iterator
             rule, _ = next(broken(sides, on), (DUPLICATES, ""))
             (_, source), (_, target) = sides
             yield Dropped(f"{chunk.file}:{line}", rule, source, target)
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """`12 empty, 3 duplicates`, without what never happened."""
+    return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)
+
+
+def _fingerprint(corpus: Corpus, options: CleanOptions) -> str:
+    return key_of(VERSION, corpus.fingerprint, corpus.source_lang, corpus.target_lang, options)
 
 
 def _sides(corpus: Corpus, sources: list[str], targets: list[str]) -> Iterator[Sides]:

@@ -1,7 +1,6 @@
 """The LightningDataModule: reads, cleans and encodes the splits, and makes the loaders."""
 
 import contextlib
-import json
 import logging
 import tempfile
 from collections.abc import Iterator
@@ -15,10 +14,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from zhen.data import cleaning
 from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
-from zhen.data.cache import entry, key_of
-from zhen.data.cleaning import Cleaned, CleanOptions, clean
+from zhen.data.cleaning import Cleaned, CleanOptions, listed
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
 from zhen.data.learning import TokenizerOptions
@@ -31,9 +28,6 @@ from zhen.data.workers import leave_signals_to_main
 from zhen.errors import UserError, one_line
 
 log = logging.getLogger(__name__)
-
-# Part of the key of every vocabulary; raise it when others would be learned from the same pairs.
-TOKENIZER_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ class TranslationData(L.LightningDataModule):
             counted. Validation and test are never cut.
         num_workers: processes of each loader.
         seed: of the order of the training pairs.
-        key: what stands before `train`, `val` and `test` in the messages of this command.
+        prefix: what stands before `train`, `val` and `test` in the messages of this command.
 
     Raises:
         ValueError: the languages do not fit, a split is given twice, or a number is out of range.
@@ -106,7 +100,7 @@ class TranslationData(L.LightningDataModule):
         max_length: int = 128,
         num_workers: int = 0,
         seed: int = 0,
-        key: str = "data.",
+        prefix: str = "data.",
     ) -> None:
         super().__init__()
         if len(languages) != 2 or languages[0] == languages[1]:
@@ -128,7 +122,7 @@ class TranslationData(L.LightningDataModule):
             )
         self.source_lang, self.target_lang = source_lang, other
         self._languages = languages
-        self._key = key
+        self._prefix = prefix
         self._splits = Splits(
             train=train,
             val=val,
@@ -138,7 +132,7 @@ class TranslationData(L.LightningDataModule):
             reader=Files() if reader is None else reader,
             languages=languages,
             source_lang=source_lang,
-            key=key,
+            prefix=prefix,
         )
         self._clean = clean
         self._max_length = max_length
@@ -182,7 +176,7 @@ class TranslationData(L.LightningDataModule):
             key = self._splits.key(name)
             corpus = self._corpus(self._splits.source(name, self._corpus), key)
             if len(corpus.empty) and not (name == "train" and self._clean.empty):
-                drop = f", or drop such pairs: {self._key}clean.empty=true"
+                drop = f", or drop such pairs: {self._prefix}clean.empty=true"
                 raise UserError(
                     f"{key}: {self._empty_side(corpus)}; write the sentence or delete the line"
                     + (drop if name == "train" else "")
@@ -198,24 +192,12 @@ class TranslationData(L.LightningDataModule):
         Raises:
             UserError: it leaves none.
         """
-        corpus, key = self.read("train"), self._splits.key("train")
-
-        def make(folder: Path) -> None:
-            found = clean(corpus, self._clean)
-            if not len(found.rows):
-                raise UserError(
-                    f"{self._key}clean: none of the {len(corpus):,} training pairs is left:"
-                    f" {_listed(found.counts)}; loosen a rule"
-                )
-            np.save(folder / "rows.npy", found.rows)
-            (folder / "counts.json").write_text(json.dumps(found.counts), encoding="utf-8")
-
-        languages = self.source_lang, self.target_lang
-        name = key_of(cleaning.VERSION, corpus.fingerprint, languages, self._clean)
-        path = entry(self._cache_dir / "cleaned", name, make, what=f"{key}: cleaning")
-        return Cleaned(
-            np.load(path / "rows.npy", mmap_mode="r"),
-            json.loads((path / "counts.json").read_text(encoding="utf-8")),
+        return Cleaned.cached(
+            self.read("train"),
+            self._clean,
+            self._cache_dir,
+            what=f"{self._splits.key('train')}: cleaning",
+            key=f"{self._prefix}clean",
         )
 
     @cached_property
@@ -224,18 +206,9 @@ class TranslationData(L.LightningDataModule):
         options = self._tokenizer
         if isinstance(options, Tokenizer):
             return options
-        corpus, rows, key = self.read("train"), self.cleaned.rows, self._splits.key("train")
-
-        def make(folder: Path) -> None:
-            made = Tokenizer.train(corpus, options, rows)
-            (folder / "tokenizer.json").write_text(made.to_json(), encoding="utf-8")
-
-        languages = self.source_lang, self.target_lang
-        name = key_of(
-            TOKENIZER_VERSION, options, cleaning.VERSION, corpus.fingerprint, languages, self._clean
-        )
-        path = entry(self._cache_dir / "tokenizers", name, make, what=f"{key}: vocabulary")
-        return Tokenizer.load(path / "tokenizer.json")
+        what = f"{self._splits.key('train')}: vocabulary"
+        corpus = self.read("train")
+        return Tokenizer.cached(corpus, self.cleaned, options, self._cache_dir, what=what)
 
     def split(self, name: str) -> EncodedPairs:
         """The pairs of "train", "val" or a test part, read and encoded at the first use.
@@ -254,13 +227,14 @@ class TranslationData(L.LightningDataModule):
             corpus,
             tokenizer,
             self._cache_dir,
-            rows=None if cleaned is None else cleaned.rows,
-            rules=None if cleaned is None else asdict(self._clean),
+            cleaned=cleaned,
             max_length=None if cleaned is None else self._max_length,
             what=f"{key}: encoding",
         )
         source = self._splits.source(name, self._corpus)
         log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
+        if changed := listed(pairs.changed):
+            log.info("%s: pairs changed before they are cut: %s", key, changed)
         if len(pairs) < len(corpus):
             assert cleaned is not None
             long = f"longer than data.max_length={self._max_length} pieces"
@@ -268,11 +242,11 @@ class TranslationData(L.LightningDataModule):
             if not len(pairs):
                 raise UserError(
                     f"`data.max_length`: no training pair has at most {self._max_length} pieces a"
-                    f" side; dropped: {_listed(counts)}"
+                    f" side; dropped: {listed(counts)}"
                 )
             log.warning(
                 "%s: %s pairs dropped (%s), %s kept",
-                key, f"{len(corpus) - len(pairs):,}", _listed(counts), f"{len(pairs):,}",
+                key, f"{len(corpus) - len(pairs):,}", listed(counts), f"{len(pairs):,}",
             )  # fmt: skip
         self._encoded[name] = pairs
         return pairs
@@ -288,7 +262,7 @@ class TranslationData(L.LightningDataModule):
         too_long = (lengths > max_positions).nonzero()[0]
         if len(too_long):
             index = int(too_long[0])
-            remedy = "raise model.max_positions" if self._key else "train a model with more"
+            remedy = "raise model.max_positions" if self._prefix else "train a model with more"
             raise UserError(
                 f"{self._splits.key(name)}: {pairs.where(index)}: a sentence has {lengths[index]}"
                 f" pieces, but the model only {max_positions} positions: shorten it or {remedy}"
@@ -409,8 +383,3 @@ class TranslationData(L.LightningDataModule):
         line = "\t".join(sides[each] for each in self._languages)
         shown = line if len(line) <= 60 else line[:57] + "..."
         return f"{corpus.where(row)}: the {language} side is empty: {shown!r}"
-
-
-def _listed(counts: dict[str, int]) -> str:
-    """`12 empty, 3 duplicates`, without what never happened."""
-    return ", ".join(f"{count:,} {rule}" for rule, count in counts.items() if count)

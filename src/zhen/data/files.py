@@ -2,13 +2,13 @@
 
 import glob
 import hashlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from zhen.data.formats import BY_ENDING, READERS, InputFile, Layout, read_aligned
+from zhen.data.formats import BY_ENDING, READERS, InputFile, Layout, digests, read_aligned
 from zhen.data.source import Chunk, Item, chunked
 from zhen.errors import UserError
 
@@ -72,8 +72,8 @@ class Files:
         if isinstance(what, Mapping):
             return self._aligned(what, key, layout)
         found = _find(what, key, languages)
-        parts = [Part(self._format_of(file, layout), [file], layout) for file in found]
-        return FilesSource(_as_given(what), key, parts)
+        bitexts = [Bitext(self._format_of(file, layout), [file], layout) for file in found]
+        return FilesSource(_as_given(what), key, bitexts)
 
     def _aligned(self, what: Mapping[str, object], key: str, layout: Layout) -> "FilesSource":
         if set(what) != set(layout.languages):
@@ -88,8 +88,8 @@ class Files:
                 f"`{key}` must name as many {languages[0]} as {languages[1]} files, but names"
                 f" {len(sides[0])} and {len(sides[1])}"
             )
-        parts = [Part("aligned", list(files), layout) for files in zip(*sides, strict=True)]
-        return FilesSource(" + ".join(_as_given(each) for each in what.values()), key, parts)
+        bitexts = [Bitext("aligned", list(files), layout) for files in zip(*sides, strict=True)]
+        return FilesSource(" + ".join(_as_given(each) for each in what.values()), key, bitexts)
 
     def _format_of(self, file: InputFile, layout: Layout) -> str:
         ending = Path(file.path.name.removesuffix(".gz")).suffix.lower()
@@ -114,7 +114,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Part:
+class Bitext:
     """A file with both languages, or two aligned files, source and target."""
 
     format: str
@@ -135,10 +135,10 @@ class Part:
 class FilesSource:
     """The pairs of one split, as `zhen.data.source.Source` describes it; `Files.open` makes one."""
 
-    def __init__(self, name: str, key: str, parts: Sequence[Part]) -> None:
+    def __init__(self, name: str, key: str, bitexts: Sequence[Bitext]) -> None:
         self.name = name
         self._key = key
-        self._parts = parts
+        self._bitexts = bitexts
 
     def fingerprint(self) -> str:
         """SHA-256 of the files' bytes in their order, the formats and the layout.
@@ -146,11 +146,13 @@ class FilesSource:
         Raises:
             UserError: a file is missing or cannot be read.
         """
-        digest = hashlib.sha256(f"{VERSION} {self._parts[0].layout}".encode())
-        for part in self._parts:
-            digest.update(part.format.encode())
-            for file in part.files:
-                digest.update(file.digest())
+        digest = hashlib.sha256(f"{VERSION} {self._bitexts[0].layout}".encode())
+        files = [file for bitext in self._bitexts for file in bitext.files]
+        found = iter(digests(files, f"{self._key}: hashing"))
+        for bitext in self._bitexts:
+            digest.update(bitext.format.encode())
+            for _ in bitext.files:
+                digest.update(next(found))
         return digest.hexdigest()
 
     def chunks(self) -> Iterator[Chunk]:
@@ -160,13 +162,13 @@ class FilesSource:
             UserError: a file is missing, damaged, or of another format, or no file has a pair.
         """
         nothing = True
-        for part in self._parts:
-            for chunk in chunked(part.name, part.items()):
+        for bitext in self._bitexts:
+            for chunk in chunked(bitext.name, bitext.items()):
                 nothing = nothing and not (chunk.lines or any(f.refused for f in chunk.faults))
                 yield chunk
         if nothing:
             hint = "; write one pair a line, separated by a tab"
-            tsv = self._parts[0].format == "tsv"
+            tsv = self._bitexts[0].format == "tsv"
             raise UserError(f"{self._key}: {self.name} has no pairs{hint if tsv else ''}")
 
 
@@ -180,9 +182,12 @@ def _find(what: object, key: str, languages: Sequence[str]) -> list[InputFile]:
             f" {{{one}: path, {other}: path}}, but is {what!r}"
         )
     paths = [path for name in names for path in _paths(str(name), key)]
-    for path, count in Counter(paths).items():
-        if count > 1:
-            raise UserError(f"{key}: {path} is named {count} times; name it once")
+    by_file: dict[Path, list[str]] = defaultdict(list)  # a file may have several paths
+    for path in paths:
+        by_file[path.resolve()].append(str(path))
+    for same in by_file.values():
+        if len(same) > 1:
+            raise UserError(f"{key}: {' and '.join(same)} are one file; name it once")
     files = [InputFile(path, key) for path in paths]
     for file in files:
         if file.path.exists() and not (file.path.is_file() or file.path.is_dir()):

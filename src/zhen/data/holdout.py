@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 from zhen.data.cache import key_of
 from zhen.data.corpus import Corpus
-from zhen.data.progress import counted
+from zhen.data.progress import counted, underway
+from zhen.data.repeats import Hashes, Rows, hash_texts, mix
 from zhen.data.source import Chunk, Source
 from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
 
 # Part of every key; raise it when other pairs would be chosen.
-VERSION = 1
+VERSION = 2
 
-Rows = NDArray[np.int64]
 Nodes = NDArray[np.signedinteger]
 
 
@@ -37,7 +36,7 @@ class Holdout:
         source: all the pairs.
         read: gives them as a corpus; called when a part must be made, not when it is in the cache.
         sizes: pairs (int) or share (float) to take for each split, by name, in order.
-        key: what stands before a name in messages.
+        prefix: what stands before a name in messages.
     """
 
     def __init__(
@@ -45,9 +44,9 @@ class Holdout:
         source: Source,
         read: Callable[[], Corpus],
         sizes: Mapping[str, int | float],
-        key: str = "data.",
+        prefix: str = "data.",
     ) -> None:
-        self.source, self.read, self.sizes, self.key = source, read, dict(sizes), key
+        self.source, self.read, self.sizes, self.prefix = source, read, dict(sizes), prefix
 
     def part(self, name: str) -> "Part":
         """The pairs of "train" or of a split, as a source of their own."""
@@ -67,7 +66,7 @@ class Holdout:
         fingerprint, corpus = self.fingerprint, self.read()
         if self.source.fingerprint() != fingerprint:
             raise UserError(
-                f"{self.key}train: {self.source.name} changed while it was read; start again"
+                f"{self.prefix}train: {self.source.name} changed while it was read; start again"
             )
         return corpus
 
@@ -85,22 +84,24 @@ class Holdout:
             for name, size in self.sizes.items()
         }
         if sum(wanted.values()) >= len(whole):
-            asked = " and ".join(f"{self.key}{name}_size" for name in wanted)
+            asked = " and ".join(f"{self.prefix}{name}_size" for name in wanted)
             raise UserError(
                 f"{asked}: {sum(wanted.values()):,} of {len(whole):,} pairs leave none to train on;"
                 " take fewer"
             )
-        parts = deal(groups(self.corpus, whole), wanted)
+        sides = hashed(self.corpus, whole)
+        with underway(f"{self.prefix}train: dealing out {len(whole):,} pairs"):
+            parts = deal(groups(sides), wanted)
         for name, rows in parts.items():
             if not len(rows):
                 raise UserError(
-                    f"{self.key}{name}_size: pairs that share a sentence stay together, and no such"
-                    f" group is as small as {wanted[name]:,} pairs; take more, or give"
-                    f" {self.key}{name}"
+                    f"{self.prefix}{name}_size: pairs that share a sentence stay together, and no"
+                    f" such group is as small as {wanted[name]:,} pairs; take more, or give"
+                    f" {self.prefix}{name}"
                 )
             log.info(
                 "%s%s: %s of %s pairs of %s held out (asked for %s)",
-                self.key, name, f"{len(rows):,}", f"{len(whole):,}", self.source.name,
+                self.prefix, name, f"{len(rows):,}", f"{len(whole):,}", self.source.name,
                 f"{wanted[name]:,}",
             )  # fmt: skip
         parts = {name: whole[rows] for name, rows in parts.items()}
@@ -128,11 +129,8 @@ class Part:
         return self.holdout.corpus.again(self.holdout.rows[self.part])
 
 
-def groups(corpus: Corpus, rows: Rows) -> Rows:
-    """A number for each of `rows`, the same for pairs that share a sentence, directly or by others.
-
-    The numbers are drawn from the sentences, without regard to how large a group is.
-    """
+def hashed(corpus: Corpus, rows: Rows) -> Hashes:
+    """The hashes of the sources and of the targets of `rows`, (2, N)."""
     sides = np.empty((2, len(rows)), np.uint64)
     done = 0
     for here, *texts in counted(
@@ -142,21 +140,29 @@ def groups(corpus: Corpus, rows: Rows) -> Rows:
         size=lambda part: len(part[0]),
     ):
         for side, found in zip(sides, texts, strict=True):
-            side[done : done + len(here)] = [
-                xxhash.xxh3_64_intdigest(text.strip().encode()) for text in found
-            ]
+            side[done : done + len(here)] = hash_texts(found)
         done += len(here)
+    return sides
+
+
+def groups(sides: Hashes) -> Rows:
+    """A number for each pair, the same for pairs that share a sentence, directly or by others.
+
+    The numbers are drawn from the sentences, without regard to how large a group is.
+
+    Args:
+        sides: the hashes of both sides, (2, N).
+    """
     order = np.argsort(sides, axis=None)
     hashes = sides.ravel()[order]
-    del sides  # with many millions of pairs, what is not held counts
     new = np.append(True, hashes[1:] != hashes[:-1])
     node = np.empty(len(order), np.int32 if len(order) < 1 << 31 else np.int64)
     node[order] = np.cumsum(new, dtype=node.dtype) - node.dtype.type(1)
-    del order
+    del order  # with many millions of pairs, what is not held counts
     hashes = hashes[new]
     source, target = node.reshape(2, -1)
     # Not the smallest hash of a group itself, which is smaller the larger the group.
-    return _mix(hashes[components(source, target, len(hashes))[source]]).view(np.int64)
+    return mix(hashes[components(source, target, len(hashes))[source]]).view(np.int64)
 
 
 def components(one: Nodes, other: Nodes, nodes: int) -> Nodes:
@@ -199,10 +205,3 @@ def deal(group: Rows, wanted: Mapping[str, int]) -> dict[str, Rows]:
         parts[name] = np.flatnonzero(taken[member])
         free = free[~taken[free]]
     return parts
-
-
-def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Another 64 bits for each, one to one (the finisher of splitmix64, Steele et al. 2014)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

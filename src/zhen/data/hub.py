@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zhen.data.formats import InputFile, Layout, TextColumns
+from zhen.data.formats import InputFile, Layout, TextColumns, digests
+from zhen.data.progress import counted
 from zhen.data.source import CHUNK, Chunk, chunked, option
 from zhen.errors import UserError, did_you_mean, one_line
 
@@ -113,7 +114,8 @@ class Hub:
             if directory:
                 # `datasets` keeps a directory under a key that its files do not enter: it would
                 # give the old content of a changed file.
-                kept = Path(_cache()) / f"directory-{_digest(builder.config.data_files)}"
+                content = _digest(builder.config.data_files, key)
+                kept = Path(_cache()) / f"directory-{content}"
                 builder = load_dataset_builder(**what, cache_dir=str(kept))
             builder.download_and_prepare()
         except UserError:
@@ -181,7 +183,13 @@ class HubSource:
         import pyarrow as pa
 
         digest = hashlib.sha256(self._about.encode())
-        for batch in self._batches():
+        batches = counted(
+            self._batches(),
+            f"{self._key}: hashing",
+            len(self._data),
+            size=lambda batch: batch.num_rows,
+        )
+        for batch in batches:
             texts = pa.RecordBatch.from_arrays(self._columns.arrays(batch), ["source", "target"])
             digest.update(texts.serialize())
         return digest.hexdigest()
@@ -201,13 +209,14 @@ class HubSource:
             yield from table.combine_chunks().to_batches()
 
 
-def _digest(files: Mapping[str, Sequence[str]]) -> str:
+def _digest(files: Mapping[str, Sequence[str]], key: str) -> str:
     """What the files of a data set hold, by split."""
     digest = hashlib.sha256()
     for split, paths in files.items():
         digest.update(f"{split} {len(paths)}".encode())
-        for path in paths:
-            digest.update(InputFile(Path(path), split).digest())
+        opened = [InputFile(Path(path), key) for path in paths]
+        for each in digests(opened, f"{key}: hashing {split}"):
+            digest.update(each)
     return digest.hexdigest()[:32]
 
 

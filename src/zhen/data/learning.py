@@ -1,8 +1,9 @@
 """How a vocabulary is learned from a corpus, which is read a few pairs at a time."""
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, Protocol
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
-from zhen.data.progress import counted
+from zhen.data.progress import counted, underway
 from zhen.data.unigram import learn_unigram
 from zhen.data.vocabulary import (
     BYTES,
@@ -200,20 +201,26 @@ def _learn_merges(
     """The pieces, characters first, and the merges that make them."""
     learner = Backend(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "isolated")
-    learner.train_from_iterator(
-        texts,
-        trainers.BpeTrainer(
-            vocab_size=room,
-            min_frequency=min_frequency,
-            # Left alone, the library takes every character, even beyond `vocab_size`.
-            initial_alphabet=characters,
-            limit_alphabet=len(characters),
-            show_progress=False,
-        ),
+    trainer = trainers.BpeTrainer(
+        vocab_size=room,
+        min_frequency=min_frequency,
+        # Left alone, the library takes every character, even beyond `vocab_size`.
+        initial_alphabet=characters,
+        limit_alphabet=len(characters),
+        show_progress=False,
     )
+    with contextlib.ExitStack() as after:
+        what = underway(f"learning up to {room - len(characters):,} merges")
+        learner.train_from_iterator(_then(texts, lambda: after.enter_context(what)), trainer)
     learned = json.loads(learner.to_str())["model"]
     pieces = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
     return pieces, [tuple(merge) for merge in learned["merges"]]
+
+
+def _then(texts: Iterable[str], call: Callable[[], None]) -> Iterator[str]:
+    """The texts, and a call when they have been read."""
+    yield from texts
+    call()
 
 
 def _frequent_characters(texts: Iterable[str], room: int, coverage: float) -> list[str]:

@@ -4,12 +4,12 @@ Shapes: B batch, S source length, T target length.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from itertools import chain
+from itertools import chain, pairwise
+from operator import ne
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from zhen.data.batching import Indices, PlannedBatch
 from zhen.data.cache import entry, key_of
+from zhen.data.cleaning import Cleaned
 from zhen.data.corpus import Corpus
 from zhen.data.progress import counted
 from zhen.data.ragged import Ragged, pad_rows
@@ -27,8 +28,10 @@ from zhen.data.tokenizer import Tokenizer
 from zhen.data.vocabulary import Vocabulary
 
 # Part of every key; raise it when encoding or the form of the file changes.
-VERSION = 2
+VERSION = 3
 PAIRS, ABOUT = "pairs.arrow", "about.json"
+# What is done to a text before it is cut, in this order.
+CHANGES = ("space around", "tokenizer.normalization")
 
 
 @dataclass
@@ -54,6 +57,15 @@ class Batch:
         return replace(self, **moved)
 
 
+class Change(NamedTuple):
+    """A text that was changed before it was cut."""
+
+    where: str  # file:line
+    rule: str  # from CHANGES
+    before: str
+    after: str
+
+
 class EncodedPairs(TorchDataset[Batch]):
     """One split, ready to train on: an item is a whole batch, by the numbers of its pairs.
 
@@ -72,6 +84,8 @@ class EncodedPairs(TorchDataset[Batch]):
         self._target = Ragged(file, self._table.column("target"))
         about = json.loads((path / ABOUT).read_text(encoding="utf-8"))
         self.too_long: int = about["too_long"]  # pairs left out, since they are beyond `max_length`
+        # How many pairs have a text that each rule of CHANGES has changed.
+        self.changed: dict[str, int] = about["changed"]
         # (N, 2). Both sides carry one control piece: the source its end, the target its start or
         # its end. All that is held in memory for each pair.
         self.lengths = np.stack([self._source.lengths, self._target.lengths], axis=1)
@@ -87,8 +101,7 @@ class EncodedPairs(TorchDataset[Batch]):
         tokenizer: Tokenizer,
         cache_dir: Path,
         *,
-        rows: NDArray[np.int64] | None = None,
-        rules: Any = None,
+        cleaned: Cleaned | None = None,
         max_length: int | None = None,
         what: str = "encoding",
     ) -> "EncodedPairs":
@@ -96,18 +109,15 @@ class EncodedPairs(TorchDataset[Batch]):
 
         Args:
             cache_dir: the cache.
-            rows: the pairs to take, ascending; None: all.
-            rules: what chose the rows.
+            cleaned: the pairs to take; None: all.
             max_length: pieces a side; longer pairs are left out. None: no limit.
             what: the step, for messages.
 
         Raises:
             UserError: the cache cannot be written.
         """
-        chosen = (
-            None if rows is None else sha256(np.ascontiguousarray(rows, "<i8").data).hexdigest()
-        )
-        key = key_of(VERSION, corpus.fingerprint, tokenizer.to_json(), max_length, rules, chosen)
+        rows, chosen = (None, None) if cleaned is None else (cleaned.rows, cleaned.fingerprint)
+        key = key_of(VERSION, corpus.fingerprint, tokenizer.to_json(), max_length, chosen)
 
         def make(folder: Path) -> None:
             _write(folder, corpus, tokenizer, rows, max_length, what)
@@ -128,11 +138,11 @@ class EncodedPairs(TorchDataset[Batch]):
         longest = int(self.lengths.max()) - 1
 
         def cut(vocabulary: Vocabulary, texts: list[str]) -> list[list[int]]:
-            whole = vocabulary.encode(texts)
-            anew = vocabulary.encode(texts, dropout, rng)
-            return [
-                new if len(new) <= longest else old for old, new in zip(whole, anew, strict=True)
-            ]
+            ids = vocabulary.encode(texts, dropout, rng)
+            beyond = [i for i, each in enumerate(ids) if len(each) > longest]
+            for i, whole in zip(beyond, vocabulary.encode([texts[i] for i in beyond]), strict=True):
+                ids[i] = whole
+            return ids
 
         _write(folder, self._corpus, self._tokenizer, self.rows, None, "BPE-dropout", cut)
         return EncodedPairs(folder, self._corpus, self._tokenizer)
@@ -171,6 +181,22 @@ class EncodedPairs(TorchDataset[Batch]):
         """The raw target sentences, in file order: the references."""
         return [text for _, _, targets in self._corpus.chunks(self.rows) for text in targets]
 
+    def changes(self) -> Iterator[Change]:
+        """The texts that were changed before they were cut, in file order, sources first."""
+        for chunk in self._corpus.again(self.rows):
+            sides = [
+                zip(*_stages(vocabulary, texts), strict=True)
+                for vocabulary, texts in (
+                    (self._tokenizer.source, chunk.sources),
+                    (self._tokenizer.target, chunk.targets),
+                )
+            ]
+            for line, *both in zip(chunk.lines, *sides, strict=True):
+                for stages in both:
+                    for rule, (before, after) in zip(CHANGES, pairwise(stages), strict=True):
+                        if after != before:
+                            yield Change(f"{chunk.file}:{line}", rule, before, after)
+
     def where(self, i: int) -> str:
         """`file:line` of a pair."""
         return self._corpus.where(int(self._table.column("row")[i].as_py()))
@@ -185,17 +211,15 @@ def _write(
     what: str,
     cut: Callable[[Vocabulary, list[str]], list[list[int]]] = Vocabulary.encode,
 ) -> None:
-    """Encode chunk by chunk: piece ids without control pieces, and the row of each pair.
-
-    Space around a sentence is not encoded: `Translator.translate` takes it off as well.
-    """
+    """Encode chunk by chunk: piece ids without control pieces, and the row of each pair."""
     # Two bytes an id are enough for every common vocabulary: half the file, half the reading.
     largest = max(len(tokenizer.source), len(tokenizer.target))
     ids = pa.uint16() if largest <= 1 << 16 else pa.int32()
     lists = pa.list_(ids)
     schema = pa.schema({"row": pa.int64(), "source": lists, "target": lists})
     total = len(corpus) if rows is None else len(rows)
-    kept = 0
+    kept, changed = 0, dict.fromkeys(CHANGES, 0)
+    vocabularies = tokenizer.source, tokenizer.target
     with (
         pa.OSFile(str(folder / PAIRS), "wb") as sink,
         pa.ipc.new_file(sink, schema) as writer,
@@ -203,19 +227,38 @@ def _write(
         for numbers, *texts in counted(
             corpus.chunks(rows), what, total, size=lambda chunk: len(chunk[0])
         ):
-            vocabularies = tokenizer.source, tokenizer.target
+            stages = [
+                _stages(vocabulary, side)
+                for vocabulary, side in zip(vocabularies, texts, strict=True)
+            ]
             sides = [
-                _as_lists(cut(each, [text.strip() for text in side]), ids)
-                for each, side in zip(vocabularies, texts, strict=True)
+                _as_lists(cut(vocabulary, stage[-1]), ids)
+                for vocabulary, stage in zip(vocabularies, stages, strict=True)
             ]
             batch = pa.RecordBatch.from_arrays([pa.array(numbers), *sides], schema=schema)
+            stays = np.ones(len(numbers), bool)
             if max_length is not None:
                 longest = np.maximum(*(np.diff(side.offsets.to_numpy()) for side in sides))
-                batch = batch.filter(pa.array(longest <= max_length))
+                stays = longest <= max_length
+                batch = batch.filter(pa.array(stays))
+            for i, rule in enumerate(CHANGES):
+                differ = [_differ(stage[i], stage[i + 1]) for stage in stages]
+                changed[rule] += int(np.count_nonzero((differ[0] | differ[1]) & stays))
             kept += batch.num_rows
             writer.write_batch(batch)
-    about = {"too_long": total - kept}
+    about = {"too_long": total - kept, "changed": changed}
     (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+
+
+def _stages(vocabulary: Vocabulary, texts: list[str]) -> tuple[list[str], ...]:
+    """The texts as written, and after each rule of CHANGES; what comes of the last is cut."""
+    # `Translator.translate` takes the space around a sentence off as well.
+    stripped = [text.strip() for text in texts]
+    return texts, stripped, vocabulary.normalise(stripped)
+
+
+def _differ(before: list[str], after: list[str]) -> NDArray[np.bool_]:
+    return np.fromiter(map(ne, before, after), bool, len(before))
 
 
 def _as_lists(encoded: list[list[int]], ids: pa.DataType) -> pa.ListArray:

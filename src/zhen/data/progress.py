@@ -1,7 +1,9 @@
 """Counts on the way: a bar on a terminal, a line now and then in a log."""
 
+import contextlib
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -36,12 +38,43 @@ def counted(
             yield item
             done += 1 if size is None else size(item)
             if show is None and time.monotonic() - started > PATIENCE:
-                show = _Bar(what, total) if sys.stderr.isatty() else _Lines(what, total)
+                show = _shown(what, total)
             if show is not None:
                 show.update(done, time.monotonic() - started)
     finally:
         if show is not None:
             show.close(done, time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def underway(what: str) -> Iterator[None]:
+    """A word on one long call that tells nobody how far it is, if it takes more than two seconds.
+
+    Args:
+        what: the step and its size, such as "merging 1,000,000 words".
+    """
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(what, over), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watch.join()
+
+
+def _watch(what: str, over: threading.Event) -> None:
+    started = time.monotonic()
+    if over.wait(PATIENCE):
+        return
+    show = _shown(what, None)
+    while not over.wait(PATIENCE / 10):
+        show.update(None, time.monotonic() - started)
+    show.close(None, time.monotonic() - started)
+
+
+def _shown(what: str, total: int | None) -> "_Bar | _Lines":
+    return _Bar(what, total) if sys.stderr.isatty() else _Lines(what, total)
 
 
 class _Bar:
@@ -52,17 +85,20 @@ class _Bar:
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
-            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[count]}"),
+            progress.TimeElapsedColumn(),
             progress.TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(what, total=total)
+        self._of = f"/{total:,}" if total is not None else ""
+        self._task = self._bar.add_task(what, total=total, count="")
         self._bar.start()
 
-    def update(self, done: int, seconds: float) -> None:
-        self._bar.update(self._task, completed=done)
+    def update(self, done: int | None, seconds: float) -> None:
+        if done is not None:
+            self._bar.update(self._task, completed=done, count=f"{done:,}{self._of}")
 
-    def close(self, done: int, seconds: float) -> None:
+    def close(self, done: int | None, seconds: float) -> None:
         self._bar.stop()
 
 
@@ -71,10 +107,14 @@ class _Lines:
         self._what, self._of = what, f" of {total:,}" if total is not None else ""
         self._next = 0.0
 
-    def update(self, done: int, seconds: float) -> None:
+    def update(self, done: int | None, seconds: float) -> None:
         if seconds >= self._next:
-            log.info("%s: %s%s", self._what, f"{done:,}", self._of)
+            if done is None:
+                log.info("%s: %.0f s so far", self._what, seconds)
+            else:
+                log.info("%s: %s%s", self._what, f"{done:,}", self._of)
             self._next = seconds + INTERVAL
 
-    def close(self, done: int, seconds: float) -> None:
-        log.info("%s: %s in %.0f s", self._what, f"{done:,}", seconds)
+    def close(self, done: int | None, seconds: float) -> None:
+        count = "done" if done is None else f"{done:,}"
+        log.info("%s: %s in %.0f s", self._what, count, seconds)

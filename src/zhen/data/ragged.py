@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 
-class Rows(NamedTuple):
+class RaggedRows(NamedTuple):
     """Some rows, one after the other."""
 
     values: NDArray[Any]  # of all rows, on end
@@ -53,7 +53,7 @@ class Ragged:
         parts = [np.diff(self._bounds[start : start + count + 1]) for start, count in bounds]
         return np.concatenate([np.empty(0, np.int32), *parts])
 
-    def rows(self, wanted: NDArray[np.int64]) -> Rows:
+    def rows(self, wanted: NDArray[np.int64]) -> RaggedRows:
         """The rows with these numbers, in the order given.
 
         Raises:
@@ -69,17 +69,17 @@ class Ragged:
         # for all values of a row.
         shift = self._first_value[chunk] + begin - (np.cumsum(lengths) - lengths)
         values = self._values[np.repeat(shift, lengths) + np.arange(lengths.sum())]
-        return Rows(values, lengths)
+        return RaggedRows(values, lengths)
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Sequences of ids as one tensor (B, longest), filled up at the end with `pad_id`."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    return pad_rows(Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths), pad_id)
+    return pad_rows(RaggedRows(np.fromiter(chain.from_iterable(rows), np.int64), lengths), pad_id)
 
 
 def pad_rows(
-    rows: Rows, pad_id: int, *, first: int | None = None, last: int | None = None
+    rows: RaggedRows, pad_id: int, *, first: int | None = None, last: int | None = None
 ) -> Tensor:
     """Rows of ids as one tensor (B, longest), filled up at the end with `pad_id`.
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
 from zhen.data.source import Fault
 from zhen.data.survey import Survey
@@ -39,6 +39,16 @@ class Histogram:
 class Section:
     title: str
     blocks: Sequence[str | Table | Histogram]
+
+
+class Cut(NamedTuple):
+    """How the tokenizer cuts one side of a split."""
+
+    split: str
+    language: str
+    sentences: int
+    pieces: int
+    rare: int  # characters without a piece
 
 
 class Listing:
@@ -159,21 +169,34 @@ def characters(surveys: Sequence[Survey]) -> Section:
     return Section("Characters", [note, *([Table(head, "<<>>><", rows)] if rows else [])])
 
 
-def vocabulary(rows: Sequence[tuple[str, str, int, int, int]]) -> Section:
-    """How the tokenizer cuts the splits up.
+def changes(counts: Mapping[str, Mapping[str, int]]) -> Section:
+    """In how many pairs of each split each rule changed a text before it was cut.
 
     Args:
-        rows: split, language, sentences, pieces in them, and how many characters have no piece.
+        counts: by split and rule.
     """
+    rows = [
+        [key, rule, f"{count:,}"]
+        for key, found in counts.items()
+        for rule, count in found.items()
+        if count
+    ]
+    note = "What is scored is the text as it was read."
+    table = Table(["split", "changed", "pairs"], "<<>", rows) if rows else "No text."
+    return Section("Changed before it is cut into pieces", [note, table])
+
+
+def vocabulary(cuts: Sequence[Cut]) -> Section:
+    """How the tokenizer cuts the splits up."""
     cells = [
         [
-            key,
-            language,
-            f"{sentences:,}",
-            f"{pieces / max(sentences, 1):.1f}",
-            f"{rare:,}",
+            cut.split,
+            cut.language,
+            f"{cut.sentences:,}",
+            f"{cut.pieces / max(cut.sentences, 1):.1f}",
+            f"{cut.rare:,}",
         ]
-        for key, language, sentences, pieces, rare in rows
+        for cut in cuts
     ]
     note = (
         "A rare character has no piece: its bytes stand for it, or <unk>. The pieces that begin and"

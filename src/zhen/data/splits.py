@@ -26,7 +26,7 @@ class Splits:
         reader: finds the pairs that a value names.
         languages: the two languages, in the order of columns without names.
         source_lang: the one to translate from.
-        key: what stands before `train`, `val` and `test` in messages.
+        prefix: what stands before `train`, `val` and `test` in messages.
 
     Raises:
         ValueError: a split is given twice, a size is out of range, or a part has no good name.
@@ -43,7 +43,7 @@ class Splits:
         reader: Reader,
         languages: Sequence[str],
         source_lang: str,
-        key: str,
+        prefix: str,
     ) -> None:
         tests = _parts(test, languages)
         self.test_parts = list(tests)
@@ -53,14 +53,14 @@ class Splits:
             if size is not None:
                 self._sizes[name] = _checked(name, size, train, val if name == "val" else test)
         self._reader, self._languages, self._source_lang = reader, languages, source_lang
-        self._key = key
+        self._prefix = prefix
         self._sources: dict[str, Source] = {}
 
     def key(self, name: str) -> str:
         """The configuration key of a split, for messages."""
         if name in ("train", "val", "test"):
-            return f"{self._key}{name}"
-        return f"{self._key}test.{name}"
+            return f"{self._prefix}{name}"
+        return f"{self._prefix}test.{name}"
 
     def given(self) -> dict[str, Source]:
         """The splits that have pairs of their own, by name, whole.
@@ -83,7 +83,7 @@ class Splits:
         """
         if name not in self._sources and self._sizes and name in ("train", *self._sizes):
             whole, key = self._open("train"), self.key("train")
-            holdout = Holdout(whole, lambda: read(whole, key), self._sizes, self._key)
+            holdout = Holdout(whole, lambda: read(whole, key), self._sizes, self._prefix)
             for part in ("train", *self._sizes):
                 self._sources[part] = holdout.part(part)
         if name not in self._sources:
@@ -93,7 +93,9 @@ class Splits:
     def _open(self, name: str) -> Source:
         key, value = self.key(name), self._values[name]
         if value is None:
-            instead = "" if name == "train" else f", or {key}_size to take some of {self._key}train"
+            instead = (
+                "" if name == "train" else f", or {key}_size to take some of {self._prefix}train"
+            )
             raise UserError(f"`{key}` names no pairs: give {key}{instead}")
         return self._reader.open(
             value, key=key, languages=self._languages, source_lang=self._source_lang

@@ -10,10 +10,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from zhen.data.cache import entry, key_of
+from zhen.data.cleaning import Cleaned
+from zhen.data.corpus import Corpus
 from zhen.data.learning import Pairs, Texts, TokenizerOptions, learn
 from zhen.data.vocabulary import Vocabulary
 from zhen.errors import UserError
 
+# Part of every key; raise it when others would be learned from the same pairs.
+VERSION = 2
+FILE = "tokenizer.json"
 SIDES = ("source", "target")
 
 
@@ -46,19 +52,13 @@ class Tokenizer:
     def train(
         cls, pairs: Pairs, options: TokenizerOptions, rows: NDArray[np.int64] | None = None
     ) -> "Tokenizer":
-        """Learn from a corpus, or read `options.path` where that is given.
+        """Learn from a corpus.
 
         Args:
             pairs: the corpus; it is read twice, a few pairs at a time.
-            options: how.
+            options: how; `path` is for `load`.
             rows: the numbers of the pairs to learn from, rising; None for all.
-
-        Raises:
-            UserError: a file of `options.path` is missing, is no tokenizer of this project, or has
-                no merges for `options.dropout`.
         """
-        if options.path is not None:
-            return cls.load(options.path, options.dropout)
 
         def learned(size: int, *sides: int) -> Vocabulary:
             return learn(Texts(pairs, rows, options.sample, sides), options, size)
@@ -68,6 +68,36 @@ class Tokenizer:
             vocabulary = learned(target_size, 0, 1)
             return cls(vocabulary, vocabulary)
         return cls(learned(source_size, 0), learned(target_size, 1))
+
+    @classmethod
+    def cached(
+        cls,
+        corpus: Corpus,
+        cleaned: Cleaned,
+        options: TokenizerOptions,
+        cache_dir: Path,
+        *,
+        what: str,
+    ) -> "Tokenizer":
+        """What `train` learns from the pairs that cleaning leaves, learned once and kept.
+
+        Args:
+            corpus: the training pairs.
+            cleaned: those of them to learn from.
+            options: how.
+            cache_dir: the cache.
+            what: the step, for messages.
+
+        Raises:
+            UserError: the cache cannot be written.
+        """
+
+        def make(folder: Path) -> None:
+            made = cls.train(corpus, options, cleaned.rows)
+            (folder / FILE).write_text(made.to_json(), encoding="utf-8")
+
+        key = key_of(VERSION, options, cleaned.fingerprint)
+        return cls.load(entry(cache_dir / "tokenizers", key, make, what=what) / FILE)
 
     @classmethod
     def load(cls, path: str | Path | Mapping[str, str], dropout: float = 0.0) -> "Tokenizer":

@@ -16,6 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from zhen.data.progress import counted, underway
+
 LONGEST = 16  # characters of a piece
 SEEDS = 10  # pieces to begin with, for each that is wanted
 KEPT = 0.75  # in each round
@@ -43,31 +45,41 @@ def learn_unigram(
         return []
     lengths = np.array([len(word) for word in words])
     counts = np.array(list(words.values()))
-    seeds = _seeds(text, lengths, counts, SEEDS * size, min_frequency)
-    whole, inside = _lattices(seeds, lengths)
+    with underway(f"looking for pieces in {len(words):,} words"):
+        seeds = _seeds(text, lengths, counts, SEEDS * size, min_frequency)
+        whole, inside = _lattices(seeds, lengths)
 
     single = seeds.lengths == 1
     scores = np.log(seeds.counts / seeds.counts.sum())
     kept = np.arange(len(scores))  # the seeds still there
-    while True:
-        for _ in range(STEPS):
-            expected = whole.expected(scores, counts)
-            seen = np.maximum(expected, LEAST)
-            scores = np.log(seen / seen.sum())
-        if len(kept) <= size:
-            break
+    rounds, left = [], len(kept)  # how many each round leaves
+    while left > size:
+        left = max(size, int(left * KEPT))
+        rounds.append(left)
+    expected, scores = _maximise(whole, scores, counts)
+    for left in counted(rounds, f"choosing {size:,} of {len(kept):,} pieces: rounds", len(rounds)):
         loss = expected * (scores - inside.best(scores))
         loss[single[kept]] = np.inf
-        best = np.argsort(-loss, kind="stable")[: max(size, int(len(kept) * KEPT))]
+        best = np.argsort(-loss, kind="stable")[:left]
         stay = np.isin(np.arange(len(kept)), best)
         whole, inside = whole.only(stay), inside.only(stay, words_too=True)
-        kept, scores = kept[stay], scores[stay]
+        kept = kept[stay]
+        expected, scores = _maximise(whole, scores[stay], counts)
 
     found = [
         (text[start : start + length], round(float(score), 6))
         for start, length, score in zip(seeds.first[kept], seeds.lengths[kept], scores, strict=True)
     ]
     return sorted(found, key=lambda piece: (-piece[1], piece[0]))
+
+
+def _maximise(whole: "_Lattice", scores: Floats, counts: Ints) -> tuple[Floats, Floats]:
+    """How often each piece is expected, and its score, after some steps of EM."""
+    for _ in range(STEPS):
+        expected = whole.expected(scores, counts)
+        seen = np.maximum(expected, LEAST)
+        scores = np.log(seen / seen.sum())
+    return expected, scores
 
 
 @dataclass

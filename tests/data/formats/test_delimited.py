@@ -35,6 +35,14 @@ def test_a_tsv_line_with_other_columns(tmp_path: Path, line: str, fault: str) ->
     )
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_text_may_be_long(tmp_path: Path, name: str) -> None:
+    text = "tea " * 50_000
+    separator = "\t" if name == "a.tsv" else ","
+    path = write(tmp_path / name, f"zh{separator}en\n茶{separator}{text}\n".encode())
+    assert pairs_of(chunks(str(path))) == [("茶", text)]
+
+
 def test_an_empty_side_is_a_pair(tmp_path: Path) -> None:
     assert read(tmp_path, "a.tsv", "\ttea\n茶\t\n\t\n") == (
         [("", "tea"), ("茶", ""), ("", "")],

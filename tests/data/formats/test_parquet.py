@@ -1,12 +1,15 @@
 """Parquet: columns by name, and what each faulty row or table is told."""
 
+import io
+import resource
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.data.written import chunks, faults_of, lines_of, nested_table, pairs_of, table
+from tests.data.written import chunks, faults_of, lines_of, nested_table, pairs_of, table, write
 
 from zhen.data.formats import Layout, TextColumns
 from zhen.errors import UserError
@@ -121,3 +124,21 @@ def test_what_is_no_parquet(tmp_path: Path) -> None:
             chunks(str(path))
         assert str(refused.value).startswith(f"data.train: {path} is no Parquet file, or damaged (")
         assert "\n" not in str(refused.value)
+
+
+def test_no_room_to_unpack_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    pq.write_table(table(PAIRS * 500), file, compression="none", use_dictionary=False)
+    path = write(tmp_path / "a.parquet.gz", file.getvalue())
+    assert pairs_of(chunks(str(path))) == PAIRS * 500
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limit[1]))
+    try:
+        with pytest.raises(UserError) as refused:
+            chunks(str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert str(refused.value) == (
+        f"data.train: cannot unpack {path} in {tempfile.gettempdir()}: File too large; make room,"
+        " or choose another place with TMPDIR"
+    )

@@ -6,12 +6,12 @@ from zhen.data.formats.aligned import read_aligned
 from zhen.data.formats.delimited import read_csv, read_tsv
 from zhen.data.formats.json_records import read_json, read_json_lines
 from zhen.data.formats.layout import Layout
-from zhen.data.formats.lines import InputFile
+from zhen.data.formats.lines import InputFile, digests
 from zhen.data.formats.parquet import TextColumns, read_parquet
 from zhen.data.formats.tmx import read_tmx
 from zhen.data.source import Item
 
-__all__ = ["BY_ENDING", "READERS", "InputFile", "Layout", "TextColumns", "read_aligned"]
+__all__ = ["BY_ENDING", "READERS", "InputFile", "Layout", "TextColumns", "digests", "read_aligned"]
 
 # By the values of `data.reader.format`.
 READERS: Mapping[str, Callable[[InputFile, Layout], Iterator[Item]]] = {

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from zhen.data.formats.layout import Layout
-from zhen.data.formats.lines import InputFile, Lines, short
+from zhen.data.formats.lines import LONGEST, InputFile, Lines, short
 from zhen.data.source import Fault, Item
 
 Row = tuple[int, list[str]]  # number of its first line, fields
@@ -46,6 +46,7 @@ def _parsed(lines: Lines, file: InputFile) -> Iterator[Row | Fault]:
                 numbers.append(number)
                 yield line + "\n"
 
+    csv.field_size_limit(LONGEST)  # of all readers; the usual one is shorter than a long text
     records = csv.reader(taken(), strict=True)
     while True:
         row: Row | Fault | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 from zhen.data.formats.layout import NESTED, Layout
 from zhen.data.formats.lines import InputFile, Lines, not_utf8, short
+from zhen.data.progress import underway
 from zhen.data.source import Fault, Item
 
 
@@ -40,9 +41,9 @@ def read_json(file: InputFile, layout: Layout) -> Iterator[Item]:
     if not start.startswith(b"["):
         yield from read_json_lines(file, layout)
         return
-    content = b"".join(file.blocks())
     try:
-        records = json.loads(content.decode("utf-8-sig"))
+        with underway(f"reading all of {file.name}"):
+            records = json.loads(b"".join(file.blocks()).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         yield Fault("encoding", file.name, line, not_utf8(error))

@@ -9,11 +9,13 @@ import contextlib
 import gzip
 import hashlib
 import io
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zhen.data.progress import counted
 from zhen.data.source import Fault, option
 from zhen.errors import UserError, one_line
 
@@ -76,19 +78,38 @@ class InputFile:
             else:
                 yield file
 
-    def digest(self) -> bytes:
-        """SHA-256 of the file's bytes as they are."""
-        digest = hashlib.sha256()
-        with self.open_raw() as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-        return digest.digest()
-
     def blocks(self) -> Iterator[bytes]:
         """The file's bytes, decompressed, about a mebibyte at a time."""
         with self.open() as file:
             while block := file.read(BLOCK):
                 yield block
+
+
+def digests(files: Sequence[InputFile], what: str) -> list[bytes]:
+    """SHA-256 of each file's bytes as they are.
+
+    Args:
+        files: to read.
+        what: the step, for messages.
+
+    Raises:
+        UserError: a file is missing, or cannot be read to its end.
+    """
+    found = [hashlib.sha256() for _ in files]
+    total = 0
+    for each in files:
+        with each.open_raw() as file:
+            total += os.fstat(file.fileno()).st_size
+
+    def blocks() -> Iterator[tuple[int, bytes]]:
+        for i, each in enumerate(files):
+            with each.open_raw() as file:
+                while block := file.read(BLOCK):
+                    yield i, block
+
+    for i, block in counted(blocks(), f"{what}: bytes", total, size=lambda item: len(item[1])):
+        found[i].update(block)
+    return [each.digest() for each in found]
 
 
 class Lines:

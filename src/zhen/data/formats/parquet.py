@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ import pyarrow.parquet as pq
 
 from zhen.data.formats.layout import NESTED, Layout
 from zhen.data.formats.lines import BLOCK, InputFile, not_utf8
+from zhen.data.progress import counted
 from zhen.data.source import CHUNK, Fault, Item
-from zhen.errors import one_line
+from zhen.errors import UserError, one_line
 
 
 def read_parquet(file: InputFile, layout: Layout) -> Iterator[Item]:
@@ -45,8 +45,18 @@ def _seekable(file: InputFile) -> Iterator[io.IOBase]:
         if not isinstance(stream, gzip.GzipFile):
             yield stream
             return
-        with tempfile.TemporaryFile() as unpacked:
-            shutil.copyfileobj(stream, unpacked, BLOCK)
+        with tempfile.TemporaryFile(buffering=0) as unpacked:
+            blocks = iter(lambda: stream.read(BLOCK), b"")
+            for block in counted(blocks, f"unpacking {file.name}: bytes", size=len):
+                left = memoryview(block)
+                try:
+                    while left:
+                        left = left[unpacked.write(left) :]
+                except OSError as error:
+                    raise UserError(
+                        f"{file.key}: cannot unpack {file.name} in {tempfile.gettempdir()}:"
+                        f" {error.strerror}; make room, or choose another place with TMPDIR"
+                    ) from error
             unpacked.seek(0)
             yield unpacked
 
