@@ -14,7 +14,7 @@ import pytest
 import torch
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions
+from zhen.data import BatchOptions, TokenizerOptions
 from zhen.errors import Stopped, UserError
 from zhen.training.checkpoints import Checkpoints, WholeFiles, second_name
 from zhen.training.loggers import CsvLogger
@@ -84,11 +84,12 @@ class Run:
         data = make_data(
             batch=BatchOptions(tokens=settings.pop("tokens", 180), eval_tokens=80),
             num_workers=settings.pop("num_workers", 0),
+            tokenizer=TokenizerOptions(vocab_size=400, dropout=settings.pop("bpe_dropout", 0.0)),
         )
         module = make_module(
             data,
             optimizer=lambda groups: torch.optim.AdamW(groups, lr=0.01),
-            schedule=Linear(warmup_updates=4, total_updates=30, min_ratio=0.0),
+            schedule=Linear(warmup_updates=1, total_updates=None, min_ratio=0.0),
         )
         torch.manual_seed(2)  # as if it were another process
         trace = Trace()
@@ -150,10 +151,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "accumulation": {"accumulate_grad_batches": 2, "limit_train_batches": 5},
     "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
     "workers": {"num_workers": 1},
+    "BPE-dropout": {"bpe_dropout": 0.5},
 }
 # With a checkpoint after each update or with those of validations alone.
 MOMENTS = [
-    ("on_train_batch_start", 4, die, 1),
+    ("on_train_batch_end", 8, die, 1),
     ("on_train_batch_end", 5, die, None),
     ("on_train_epoch_end", 1, die, 1),
     ("on_train_epoch_start", 2, die, 1),
