@@ -27,7 +27,7 @@ from zhen.files import SAFE_NAME
 # What code passes at run time, by node: a configuration neither needs nor may give it.
 SUPPLIED: Mapping[str, Sequence[str]] = {
     "model": ("vocab_size", "source_vocab_size", "pad_id"),
-    "data": ("tokenizer", "seed"),
+    "data": ("tokenizer", "seed", "dropout"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
     "trainer": ("callbacks", "logger", "enable_checkpointing"),

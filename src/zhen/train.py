@@ -60,9 +60,10 @@ def train(cfg: DictConfig) -> float | None:
 
     # Whatever may refuse a value is made here, before anything is written.
     tokenizer = build(cfg.tokenizer, "tokenizer")
+    dropout = tokenizer.dropout
     for known in (before, origin):
         tokenizer = known.tokenizer or tokenizer if known else tokenizer
-    data = build(cfg.data, "data", tokenizer=tokenizer, seed=cfg.seed)
+    data = build(cfg.data, "data", tokenizer=tokenizer, dropout=dropout, seed=cfg.seed)
     make_optimizer = build(cfg.optimizer, "optimizer")
     schedule = build(cfg.scheduler, "scheduler")
     decode = build(cfg.decode, "decode")

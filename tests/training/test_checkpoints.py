@@ -14,7 +14,7 @@ import pytest
 import torch
 from tests.conftest import Maker
 
-from zhen.data import BatchOptions
+from zhen.data import BatchOptions, TokenizerOptions
 from zhen.errors import Stopped, UserError
 from zhen.training.averages import Averages
 from zhen.training.checkpoints import Checkpoints, WholeFiles, second_name
@@ -60,11 +60,15 @@ class Trace(L.Callback):
         self.seen.append(f"{trainer.current_epoch} {batch_idx} {batch.indices} {rate}")
 
     def on_validation_end(self, trainer: L.Trainer, module: Any) -> None:
-        self.seen.append(f"validation at {trainer.global_step}: {module.validation.loss}")
+        batch = trainer.fit_loop.epoch_loop.batch_idx
+        self.seen.append(
+            f"{trainer.current_epoch} {batch} validation at {trainer.global_step}:"
+            f" {module.validation.loss}"
+        )
 
 
 class Run:
-    """A run of a few updates an epoch, in a directory of its own."""
+    """A run of six batches an epoch, in a directory of its own."""
 
     def __init__(self, folder: Path, make: tuple[Maker, Maker, Maker], settings: dict[str, Any]):
         self.folder, self._make, self._settings = folder, make, settings
@@ -80,13 +84,14 @@ class Run:
         averages = Averages(**settings.pop("averages", {}))
         torch.manual_seed(1)
         data = make_data(
-            batch=BatchOptions(tokens=300, eval_tokens=80),
+            batch=BatchOptions(tokens=settings.pop("tokens", 180), eval_tokens=80),
             num_workers=settings.pop("num_workers", 0),
+            tokenizer=TokenizerOptions(vocab_size=400, dropout=settings.pop("bpe_dropout", 0.0)),
         )
         module = make_module(
             data,
             optimizer=lambda groups: torch.optim.AdamW(groups, lr=0.01),
-            schedule=Linear(warmup=4, length=30, min_ratio=0.0),
+            schedule=Linear(warmup=1, length=None, min_ratio=0.0),
         )
         torch.manual_seed(2)  # as if it were another process
         trace = Trace()
@@ -153,7 +158,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "within the epoch": {"val_check_interval": 2},
     "by updates": {**BY_UPDATES, "max_steps": 9, "val_check_interval": 4},
     "no validation": {"limit_val_batches": 0},
-    "accumulation": {"accumulate_grad_batches": 2},
+    "accumulation": {"accumulate_grad_batches": 2, "limit_train_batches": 5},
     "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
     "averages": {
         "averages": {"ema_decay": 0.8, "last": 2, "weights": "average"},
@@ -161,10 +166,11 @@ WAYS: dict[str, dict[str, Any]] = {
         "val_check_interval": 2,
     },
     "workers": {"num_workers": 1},
+    "BPE-dropout": {"bpe_dropout": 0.5},
 }
 # With a checkpoint after each update or with those of validations alone.
 MOMENTS = [
-    ("on_train_batch_start", 4, die, 1),
+    ("on_train_batch_end", 8, die, 1),
     ("on_train_batch_end", 5, die, None),
     ("on_train_epoch_end", 1, die, 1),
     ("on_train_epoch_start", 2, die, 1),
@@ -210,8 +216,9 @@ def test_batches_that_are_done_are_not_read_again(
         return real(self, indices)
 
     monkeypatch.setattr(EncodedPairs, "__getitem__", get)
+    done = run.load()["global_step"]
     run.train()
-    assert len(read) == run.trainer.num_training_batches - 3
+    assert 0 < done < run.trainer.num_training_batches == done + len(read)
 
 
 def test_the_kill_between_the_two_files(make_run: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,11 +262,11 @@ def test_the_clock_asks_for_checkpoints_too(
         real(self, trainer)
 
     monkeypatch.setattr(Checkpoints, "_save", save)
-    now = iter(range(0, 10**6, 60))  # each look at the clock takes a minute
-    clock = SimpleNamespace(monotonic=lambda: next(now))
+    run = make_run("run", limit_val_batches=0, every_minutes=2.0, max_epochs=1)
+    clock = SimpleNamespace(monotonic=lambda: 60.0 * run.trainer.global_step)
     monkeypatch.setattr("zhen.training.checkpoints.time", clock)
-    run = make_run("run", limit_val_batches=0, every_minutes=3.0, max_epochs=1).train()
-    assert saved == [*range(3, run.trainer.global_step, 3), run.trainer.global_step]
+    assert run.train().trainer.global_step == 6
+    assert saved == [2, 4, 6]
 
 
 @pytest.mark.parametrize("name", ["every_n_updates", "every_minutes"])
@@ -270,24 +277,24 @@ def test_numbers_that_make_no_sense(name: str) -> None:
 
 @pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1), (2, 4)])
 def test_another_accumulation(make_run: Maker, before: int, now: int) -> None:
-    run = make_run("run", every_n_updates=1, limit_val_batches=0, accumulate_grad_batches=before)
-    batches = 6
-    run.train(Harm("on_train_batch_start", 1 + 3 * before, die), limit_train_batches=batches)
-    done = 3 * before
-    assert len(run.trace) == done
+    settings = {"tokens": 150, "limit_train_batches": 7, "limit_val_batches": 0}
+    run = make_run("run", **settings, every_n_updates=1, accumulate_grad_batches=before)
+    run.train(Harm("on_train_batch_end", 1 + 3 * before, die))
+    assert run.load()["global_step"] == 3
     run.trace.clear()
-    run.train(limit_train_batches=batches, accumulate_grad_batches=now)
-    first = [int(line.split()[1]) for line in run.trace if line.startswith("0 ")]
-    start = done // now * now  # a whole update of the new kind
-    assert first == list(range(start, batches))
-    assert sum(line.startswith("1 ") for line in run.trace) == batches
+    run.train(accumulate_grad_batches=now)
+    start = 3 * before // now * now  # a whole update of the new kind
+    assert [line.split()[:2] for line in run.trace] == [
+        *(["0", str(batch)] for batch in range(start, 7)),
+        *(["1", str(batch)] for batch in range(7)),
+    ]
 
 
 def test_another_accumulation_at_the_end_of_an_epoch(make_run: Maker) -> None:
     run = make_run("run", every_n_updates=1, limit_train_batches=5)
     run.train(Harm("on_train_epoch_end", 1, die)).trace.clear()
     run.train(accumulate_grad_batches=2)
-    assert [line.split()[:2] for line in run.trace if line[0].isdigit()] == [
+    assert [line.split()[:2] for line in run.trace if "validation" not in line] == [
         ["1", str(batch)] for batch in range(5)
     ]
 

@@ -75,6 +75,7 @@ class TranslationData(L.LightningDataModule):
             counted. Validation and test are never cut.
         num_workers: processes of each loader.
         seed: of the order of the training pairs.
+        dropout: BPE-dropout of the training pairs, where `tokenizer` is one that exists.
         prefix: what stands before `train`, `val` and `test` in the messages of this command.
 
     Raises:
@@ -100,6 +101,7 @@ class TranslationData(L.LightningDataModule):
         max_length: int = 128,
         num_workers: int = 0,
         seed: int = 0,
+        dropout: float = 0.0,
         prefix: str = "data.",
     ) -> None:
         super().__init__()
@@ -140,7 +142,7 @@ class TranslationData(L.LightningDataModule):
         self._cache_dir = Path(cache_dir)
         self._num_workers = num_workers
         self._seed = seed
-        self._dropout = tokenizer.dropout if isinstance(tokenizer, TokenizerOptions) else 0.0
+        self._dropout = tokenizer.dropout if isinstance(tokenizer, TokenizerOptions) else dropout
         if isinstance(tokenizer, TokenizerOptions) and tokenizer.path is not None:
             tokenizer = Tokenizer.load(tokenizer.path, tokenizer.dropout)
         self._tokenizer = tokenizer
@@ -275,8 +277,11 @@ class TranslationData(L.LightningDataModule):
 
     def train_dataloader(self) -> "DataLoader[Batch]":
         trainer = self.trainer
-        # After a restart Lightning asks before it knows its epoch.
-        epoch = max(self._start[0], trainer.current_epoch if trainer else 0)
+        epoch = trainer.current_epoch if trainer else 0
+        if not self._dropout:
+            # After a restart Lightning asks before it knows its epoch. With BPE-dropout it asks
+            # again when it does, and the first epoch tells it the length of the schedule.
+            epoch = max(self._start[0], epoch)
         pairs = self._training_pairs(epoch)
         rank, world_size = self._rank_and_world()
 

@@ -29,6 +29,12 @@ def between_updates(checkpoint: Checkpoint, accumulation: int, validation_due: b
         begun = epochs[each]["started"]
         epochs[each].update(ready=begun, started=begun, processed=begun - 1, completed=begun - 1)
         _set(batches[each], batches[each]["processed"] - half_made)
+    # The gradients of a half-made update were cleared for it.
+    updates = loops["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]
+    for each in ("total", "current"):
+        updates["zero_grad"][each].update(
+            updates["step"][each], started=updates["step"][each]["ready"]
+        )
     validation = loops["epoch_loop.val_loop.batch_progress"]
     validation["is_last_batch"] = not validation_due
     for each in ("total", "current"):

@@ -20,6 +20,12 @@ def load_origin(cfg: DictConfig, overrides: Sequence[str]) -> Translator:
         UserError: it cannot be read, or the command line asks for another vocabulary.
     """
     origin = Translator.load(cfg.init_from, key="init_from")
+    sides = origin.tokenizer.source, origin.tokenizer.target
+    if cfg.tokenizer.get("dropout") and not all(side.has_merges for side in sides):
+        raise UserError(
+            f"`tokenizer.dropout` leaves out merges, but the vocabulary of init_from={cfg.init_from}"
+            " has none: take tokenizer.dropout=0"
+        )
     if cfg.tokenizer.get("path") is not None:
         if Tokenizer.load(cfg.tokenizer.path).to_json() != origin.tokenizer.to_json():
             raise UserError(
@@ -28,7 +34,8 @@ def load_origin(cfg: DictConfig, overrides: Sequence[str]) -> Translator:
             )
         return origin
     for each in overrides:
-        if each.lstrip("+~").startswith("tokenizer"):
+        name = each.lstrip("+~").partition("=")[0]
+        if name.startswith("tokenizer") and name != "tokenizer.dropout":
             raise UserError(
                 f"`{each}`: init_from brings its own vocabulary, to which its weights belong: take"
                 " it out"
