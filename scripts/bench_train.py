@@ -3,7 +3,7 @@
 The same architecture, vocabulary, pairs and token budget, in one run on one machine:
 
     zhen                     `zhen.train`, with its callbacks and loggers
-    zhen compiled            the same with the settings of --compiled, where these are given
+    zhen compiled            the same with --compiled compile=true
     bare loop                the same step on the same batches, with nothing around it
     torch.nn.Transformer     a plain Lightning module
     MarianMT                 transformers' Seq2SeqTrainer, whose batches are drawn at random
@@ -52,6 +52,8 @@ from scripts.race.job import Job
 from zhen.errors import UserError, one_line
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from zhen.data import TranslationData
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,6 +84,8 @@ def main(argv: list[str]) -> None:
             race.time_to_quality()
         else:
             race.speeds()
+        if race.failed:
+            raise UserError(f"bench train: {', '.join(race.failed)} failed, see above")
 
 
 class Race:
@@ -90,6 +94,7 @@ class Race:
     def __init__(self, asked: argparse.Namespace, folder: Path) -> None:
         self.asked, self.folder = asked, folder
         self.missing: dict[str, str] = {}
+        self.failed: list[str] = []
         for name, (_, packages) in PEERS.items():
             if absent := [each for each in packages if find_spec(each) is None]:
                 self.missing[name] = f"not installed ({', '.join(absent)}): {INSTALL}"
@@ -124,12 +129,10 @@ class Race:
         ]  # fmt: skip
 
     def _why_not_compiled(self) -> str | None:
-        from zhen.config import check, compose
-
         if not self.asked.compiled:
             return "not asked for: give --compiled KEY=VALUE"
         try:
-            check(compose("train", [*self.overrides, *self.asked.compiled]))
+            configuration([*self.overrides, *self.asked.compiled])
         except UserError as error:
             return f"not to be had: {one_line(error)}"
         return None
@@ -138,10 +141,10 @@ class Race:
         import numpy as np
         from omegaconf import OmegaConf
 
-        from zhen.config import build, check, compose
+        from zhen.config import build
         from zhen.data.batching import plan_epoch
 
-        check(cfg := compose("train", self.overrides))
+        cfg = configuration(self.overrides)
         data: TranslationData = build(
             cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"), seed=cfg.seed
         )
@@ -232,6 +235,16 @@ class Race:
         report: Report = json.loads((folder / "report.json").read_text())
         return report
 
+    def try_turn(self, name: str, seed: int) -> Report | None:
+        """One that fails leaves the race; the others' hours are not lost."""
+        try:
+            return self.turn(name, seed)
+        except UserError as error:
+            print(one_line(error), file=sys.stderr)
+            self.failed.append(name)
+            self.missing[name] = "failed"
+            return None
+
     def about(self) -> str:
         import torch
 
@@ -252,8 +265,14 @@ class Race:
         asked = self.asked
         found: dict[str, list[Report]] = {name: [] for name in ["ceiling", *self.names]}
         for number in range(asked.rounds):
-            for name, reports in found.items():
-                reports.append(self.turn(name, asked.seed + number))
+            for name in list(found):
+                report = self.try_turn(name, asked.seed + number)
+                if report is None:
+                    del found[name]
+                else:
+                    found[name].append(report)
+        if "ceiling" not in found:
+            return
         ceilings = [report["throughput"] for report in found.pop("ceiling")]
         print(
             f"{asked.rounds} rounds of {asked.updates} updates after {asked.warmup}; one large"
@@ -293,15 +312,20 @@ class Race:
             return score(texts, references, data.target_lang).bleu
 
         curves: dict[str, list[tuple[float, float]]] = {}
-        reports = {}
+        reports: dict[str, Report] = {}
         for name in names:
-            reports[name] = self.turn(name, self.asked.seed)
+            report = self.try_turn(name, self.asked.seed)
+            if report is None:
+                continue
+            reports[name] = report
             curves[name] = [
-                (each["seconds"] / 60, bleu(each["found"])) for each in reports[name].pop("scored")
+                (each["seconds"] / 60, bleu(each["found"])) for each in report["scored"]
             ]
             points = ", ".join(f"{minutes:.1f} min {it:.1f}" for minutes, it in curves[name])
             print(f"{name}, BLEU: {points}", flush=True)
-        peers = [name for name in names if name != ZHEN] or names
+        if not reports:
+            return
+        peers = [name for name in reports if name not in (ZHEN, COMPILED)] or [*reports]
         fastest = max(peers, key=lambda name: speed(reports[name]))
         wanted = curves[fastest][-1][1]
         print(
@@ -310,13 +334,31 @@ class Race:
         )
         header = f"contestant | updates | target tokens/s | BLEU | minutes to {wanted:.1f}"
         print(f"| {header} |", "|" + "---|" * (header.count("|") + 1), sep="\n")
-        for name in names:
-            report, curve = reports[name], curves[name]
+        for name, report in reports.items():
+            curve = curves[name]
             reached = next((f"{at:.1f}" for at, it in curve if it >= wanted), "not reached")
             print(
                 f"| {name} | {report['updates']:,} | {speed(report):,.0f} | {curve[-1][1]:.1f}"
                 f" | {reached} |"
             )
+
+
+def configuration(overrides: list[str]) -> DictConfig:
+    """That of `zhen.train` with these overrides.
+
+    Raises:
+        UserError: they do not compose, or a value is refused.
+    """
+    from zhen.compose import CompositionError, explain
+    from zhen.config import check, compose
+
+    try:
+        check(cfg := compose("train", overrides))
+    except CompositionError as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(explain(error, "train", overrides)) from error
+    return cfg
 
 
 def speed(report: Report) -> float:

@@ -8,14 +8,14 @@
 #
 #   --smoke         everything at a tiny size on the CPU, to try this script
 #   PYTHON=path     default: .venv/bin/python
-#   COMPILED=k=v    what compiles zhen's step; default: trainer.compile=true
+#   COMPILED=k=v    what compiles zhen's step; default: compile=true; empty: nothing does
 #
 # Needs `.venv/bin/pip install -e '.[bench]'`. Ends with 1 if a test failed.
 set -eu
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-.venv/bin/python}
-compiled=${COMPILED:-trainer.compile=true}
+compiled=${COMPILED-compile=true}
 case ${1:-} in
 --smoke)
     export ZHEN_GPU_TESTS_ON=cpu
@@ -46,6 +46,6 @@ for model in $models; do
     # Sizes are several words.
     # shellcheck disable=SC2086
     "$python" scripts/bench.py train $sizes --model "$model" --precision bf16-mixed --rounds 1 \
-        --compiled "$compiled" --only zhen --only "zhen compiled" --only "MarianMT by length" || failed=1
+        ${compiled:+--compiled "$compiled"} --only zhen --only "zhen compiled" --only "MarianMT by length" || failed=1
 done
 exit $failed

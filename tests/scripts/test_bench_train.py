@@ -252,6 +252,27 @@ def test_a_contestant_that_fails_is_named(
     assert "No module named 'joeynmt'" in capsys.readouterr().err
 
 
+def test_the_others_go_on_without_one_that_fails(
+    no_turns: None,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    turn = bench_train.Race.turn
+
+    def fails(self: bench_train.Race, name: str, seed: int) -> dict[str, Any]:
+        if (name, seed) == ("MarianMT", 1):
+            raise UserError("its reason")
+        return turn(self, name, seed)
+
+    monkeypatch.setattr(bench_train.Race, "turn", fails)
+    with pytest.raises(UserError, match="bench train: MarianMT failed, see above"):
+        bench_train.main([*words, *ONLY])
+    captured = capsys.readouterr()
+    assert "| MarianMT | failed |" in captured.out and "its reason" in captured.err
+    assert "| torch.nn.Transformer | 91 | 3.30 |" in captured.out
+
+
 @pytest.mark.skipif("ZHEN_JOEYNMT" not in os.environ, reason="ZHEN_JOEYNMT=PYTHON is not set")
 def test_joeynmt_trains_and_translates(words: list[str], tmp_path: Path) -> None:
     words += ["--minutes", "0.02", "--joeynmt", os.environ["ZHEN_JOEYNMT"]]
@@ -267,3 +288,11 @@ def test_a_wrong_argument_is_refused(words: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit, match="2"):
         bench_train.main(words)
     assert words[0] in capsys.readouterr().err
+
+
+def test_a_wrong_setting_of_zhen_is_one_line(words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="modle"):
+        bench_train.Race(bench_train.parse([*words, "--set", "modle.norm=pre"]), tmp_path)
+    asked = bench_train.parse([*words, "--compiled", "compiel=true"])
+    reason = bench_train.Race(asked, tmp_path).missing["zhen compiled"]
+    assert reason.startswith("not to be had: ") and "compiel" in reason
