@@ -73,7 +73,7 @@ attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=fol
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py
 
-bench: setup ## measure: ARGS='decode CHECKPOINT', or ARGS='data --pairs 1000000'
+bench: setup ## measure: ARGS='decode CHECKPOINT', 'data --pairs 1000000' or 'train --corpus T'
 	@$(RUN) scripts/bench.py
 
 test: setup ## run all tests; ARGS='-k name' goes to pytest

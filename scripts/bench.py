@@ -2,6 +2,7 @@
 
     make bench ARGS='decode CHECKPOINT'       decoding beside transformers and CTranslate2
     make bench ARGS='data --pairs 1000000'    the way from a file of pairs to batches
+    make bench ARGS='train --corpus T'        training beside its peers
 
 ARGS='WHAT --help' tells the rest.
 """
@@ -15,7 +16,11 @@ if __package__ in (None, ""):  # run as a file: find the package it belongs to
 
 from zhen.errors import UserError, one_line
 
-BENCHES = {"decode": "scripts.bench_decode", "data": "scripts.bench_data"}
+BENCHES = {
+    "decode": "scripts.bench_decode",
+    "data": "scripts.bench_data",
+    "train": "scripts.bench_train",
+}
 
 
 def main(argv: list[str]) -> None:

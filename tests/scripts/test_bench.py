@@ -27,7 +27,9 @@ def test_help_names_them_all(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("words", [[], ["runs/best.ckpt"]])
 def test_anything_else_is_refused_in_one_line(words: list[str]) -> None:
-    with pytest.raises(UserError, match=r"^bench: say what to measure, decode or data, .*: make"):
+    with pytest.raises(
+        UserError, match=r"^bench: say what to measure, decode or data or train, .*: make"
+    ):
         bench.main(words)
 
 
