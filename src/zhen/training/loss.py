@@ -31,11 +31,12 @@ def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Toke
     """
     real = batch.labels != model.pad_id  # (B, T)
     hidden = model.hidden(batch.source, batch.target)[real]  # (N, D), the real tokens alone
+    labels = batch.labels[real]  # (N,)
     logits = model.logits(hidden)  # (N, V)
     # float32 at least: in bfloat16 the sum over the vocabulary would lose small probabilities.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     log_probs = logits.log_softmax(dim=-1, dtype=dtype)
-    nll = F.nll_loss(log_probs, batch.labels[real], reduction="sum")
+    nll = F.nll_loss(log_probs, labels, reduction="sum")
     uniform = -log_probs.mean(dim=-1).sum()
     smoothed = (1 - label_smoothing) * nll + label_smoothing * uniform
     return TokenLoss(smoothed, nll, hidden.size(0))
