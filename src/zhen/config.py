@@ -35,6 +35,7 @@ from zhen.compose import (
 )
 from zhen.errors import UserError, one_line
 from zhen.runs import identity
+from zhen.runs.directory import rank
 from zhen.schema import check, check_complete, resolve
 
 __all__ = [
@@ -71,7 +72,8 @@ def run_command(command: Command, config_name: str) -> None:
     # have thousands. The 1024 that are kept by default made each epoch compile them all again.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384")
     # Lightning's remarks on hardware and products; its warnings stay.
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+    for name in ("pytorch.utilities.rank_zero", "fabric.utilities.distributed"):
+        logging.getLogger(f"lightning.{name}").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
@@ -96,7 +98,8 @@ def run_command(command: Command, config_name: str) -> None:
         if full_error == "1":
             raise
         _let_go_of_output()
-        _leave(f"error: {one_line(error)}", 1)
+        who = f"rank {rank()}: " if rank() else ""
+        _leave(f"error: {who}{one_line(error)}", 1)
     finally:
         sys.argv = argv
 
@@ -242,7 +245,8 @@ def _run_job(
         check(cfg)
         made = None
         if "run_dir" in cfg.paths and cfg.resume in (None, "auto"):
-            made = identity.claim(lambda: Path(cfg.paths.run_dir))
+            nodes = OmegaConf.select(cfg, "trainer.num_nodes", default=1)
+            made = identity.claim(lambda: Path(cfg.paths.run_dir), nodes)
         try:
             return command(cfg)
         finally:

@@ -2,7 +2,7 @@
 
     runs/<name>/<time or job id>/
         config.yaml      the resolved configuration    overrides.yaml   what the command line asked
-        provenance.json  where the run came from       log.txt          what was logged, by rank 0
+        provenance.json  where the run came from       log.txt          what was logged; log.R.txt by rank R
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
         metrics.csv      numbers over time             wandb/           the same, and more
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
@@ -30,6 +30,8 @@ from zhen.schema import resolve
 
 # Lightning's loggers do not pass their messages on to the root logger.
 _LOGGERS = ("", "lightning.pytorch", "lightning.fabric")
+# How many ranks a machine has, for them to know their own where Lightning starts them.
+DEVICES = "ZHEN_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -214,14 +216,12 @@ def home_of(checkpoint: Path) -> Path:
 
 
 def rank() -> int:
-    """This process's rank, from what torchrun, Slurm or Lightning set; 0 when alone.
-
-    On several nodes without torchrun or Slurm it tells only rank 0 from the others.
-    """
+    """This process's rank, from what torchrun, Slurm or Lightning set; 0 when alone."""
     for variable in ("RANK", "SLURM_PROCID"):
         if variable in os.environ:
             return int(os.environ[variable])
-    return int(os.environ.get("NODE_RANK", 0)) + int(os.environ.get("LOCAL_RANK", 0))
+    node, local = (int(os.environ.get(name, 0)) for name in ("NODE_RANK", "LOCAL_RANK"))
+    return node * int(os.environ.get(DEVICES, 1)) + local
 
 
 def is_main() -> bool:

@@ -1,6 +1,7 @@
 """What a run is called: one name for all its ranks, and the same after a requeue."""
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,7 @@ from zhen.files import SAFE_NAME
 
 VARIABLE = "ZHEN_RUN_ID"
 _STARTED = time.strftime("%Y%m%d-%H%M%S")
+_claims = itertools.count()  # the jobs of a sweep, which come in one order on all ranks
 
 
 def run_id() -> str:
@@ -58,28 +60,56 @@ def job_number(number: int | None) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
-def claim(run_dir: Callable[[], Path]) -> Path | None:
+def claim(run_dir: Callable[[], Path], nodes: int = 1) -> Path | None:
     """Makes a directory for a run that is named by its start time, and exports that name.
 
     Two runs started in the same second get two directories. A run whose name was given (by
-    ZHEN_RUN_ID or Slurm) may find its directory there.
+    ZHEN_RUN_ID or Slurm) may find its directory there. Of the ranks that torchrun starts, rank 0
+    does it, and the others learn the name from it.
 
     Args:
         run_dir: the run's directory under the present `run_id`.
+        nodes: machines that the run is to have.
 
     Returns:
         The new directory; None where the name was given.
 
     Raises:
-        UserError: the directory cannot be made, or ranks started by a launcher have no common name.
+        UserError: the directory cannot be made, or ranks have no common name.
     """
     if os.environ.get(VARIABLE):
         return None
-    if "LOCAL_RANK" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return _claim_for_all(run_dir)
+    variables = ("LOCAL_RANK", "NODE_RANK")
+    if nodes > 1 or any(each in os.environ for each in variables) or _world_size() > 1:
         raise UserError(
-            f"processes started by a launcher need a common run name: set {VARIABLE}, as"
-            f" {VARIABLE}=my-run torchrun ..."
+            f"processes that are started one by one need a common run name: set {VARIABLE}, as"
+            f" {VARIABLE}=my-run make train"
         )
+    return _claim(run_dir)
+
+
+def _world_size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _claim_for_all(run_dir: Callable[[], Path]) -> Path | None:
+    """By rank 0, through the store in which torchrun lets its processes find each other."""
+    from torch.distributed import TCPStore
+
+    store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    key = f"zhen/run/{next(_claims)}"
+    made = None
+    # After a restart by torchrun it is there: the same run.
+    if os.environ["RANK"] == "0" and not store.check([key]):
+        made = _claim(run_dir)
+        store.set(key, os.environ[VARIABLE])
+    os.environ[VARIABLE] = store.get(key).decode()
+    return made
+
+
+def _claim(run_dir: Callable[[], Path]) -> Path | None:
     previous, count = None, 1
     while True:
         os.environ[VARIABLE] = _STARTED if count == 1 else f"{_STARTED}-{count}"

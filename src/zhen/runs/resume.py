@@ -48,6 +48,7 @@ MAY_CHANGE = (
     "data.cache_dir",
     "data.num_workers",
     "nonfinite_loss",
+    "compile",
     "paths",
 )
 # Not part of what a run is.

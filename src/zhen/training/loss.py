@@ -64,6 +64,7 @@ def token_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Toke
     """
     real = batch.labels != model.pad_id  # (B, T)
     hidden = model.hidden(batch.source, batch.target)[real]  # (N, D), the real tokens alone
+    labels = batch.labels[real]  # (N,)
     logits = model.logits(hidden)  # (N, V)
-    smoothed, nll = SmoothedCrossEntropy.apply(logits, batch.labels[real], label_smoothing)
+    smoothed, nll = SmoothedCrossEntropy.apply(logits, labels, label_smoothing)
     return TokenLoss(smoothed, nll, hidden.size(0))

@@ -1,6 +1,7 @@
 """The LightningModule: what happens to a batch in training, validation and test."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,11 +16,15 @@ from torchmetrics import SumMetric
 from zhen.data import Batch, EncodedPairs, TranslationData
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
+from zhen.training.compiled import compiled
 from zhen.training.finite import FiniteLoss
 from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.schedule import Constant, Pace, Schedule
 from zhen.training.scores import Scores, score
 from zhen.translator import Translator
+
+# The numbers of a split are those of all ranks already.
+warnings.filterwarnings("ignore", message=".*It is recommended to use .*sync_dist=True")
 
 AT_PEAK = Constant(warmup=0)
 
@@ -96,6 +101,7 @@ class TranslationModule(L.LightningModule):
         schedule: the share of the optimizer's `lr` at each update.
         label_smoothing: ε of the training loss.
         nonfinite_loss: what a training loss that is NaN or infinite does to the training.
+        compile: whether training makes kernels of its own for the loss and its gradient.
     """
 
     def __init__(
@@ -107,6 +113,7 @@ class TranslationModule(L.LightningModule):
         schedule: Schedule = AT_PEAK,
         label_smoothing: float = 0.0,
         nonfinite_loss: Literal["stop", "skip"] = "stop",
+        compile: bool = False,
     ) -> None:
         super().__init__()
         self.translator = translator
@@ -115,6 +122,7 @@ class TranslationModule(L.LightningModule):
         self._make_optimizer = optimizer
         self._schedule = schedule
         self._label_smoothing = label_smoothing
+        self._training_loss = compiled(token_loss) if compile else token_loss
         self._decode = decode
         self._finite = FiniteLoss(nonfinite_loss)
         self._totals: dict[str, SplitTotals] = {}
@@ -147,7 +155,7 @@ class TranslationModule(L.LightningModule):
         )
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        found = token_loss(self.model, batch, self._label_smoothing)
+        found = self._training_loss(self.model, batch, self._label_smoothing)
         loss = found.smoothed.detach() / found.tokens
         self._finite.note(self.trainer.global_step + 1, loss, batch.indices)
         self.log_dict(

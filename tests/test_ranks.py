@@ -1,0 +1,181 @@
+"""Several ranks as real processes, however they are started: one run, and one end."""
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+TROUBLE = str(Path(__file__).parent / "trouble.py")
+TORCHRUN = ["torch.distributed.run", "--nproc-per-node=2"]
+NUMBERS = ("loss", "nll", "perplexity", "bleu", "chrf")
+
+
+class Place:
+    """Where some trainings of a toy model lie, and what they have in common."""
+
+    def __init__(self, folder: Path, tsv: dict[str, Path]) -> None:
+        self.folder, self.runs = folder, folder / "runs" / "ranks"
+        (folder / "home").mkdir()
+        self.settings = [
+            "debug=fast",
+            "trainer=ddp_cpu",
+            "data=files",
+            *(f"data.{name}={path}" for name, path in tsv.items()),
+            "name=ranks",
+            "trainer.max_steps=4",
+            "trainer.val_check_interval=2",
+            "trainer.limit_val_batches=1.0",
+            "trainer.limit_test_batches=1.0",
+            "data.batch.tokens=300",
+            "optimizer.lr=1e-30",  # so that the scores are those of the same weights
+            f"paths.runs={folder / 'runs'}",
+            f"paths.cache={folder / 'cache'}",
+        ]
+        outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
+        self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+
+    def start(self, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            cwd=self.folder,
+            env={**self.environment, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def train(self, *command: str, **variables: str) -> Path:
+        """The run directory of a training that succeeds."""
+        process = self.start(*command, **variables)
+        error = process.communicate(timeout=400)[1].decode()
+        assert process.returncode == 0, error
+        return max(self.runs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, tsv: dict[str, Path]) -> Place:
+    return Place(tmp_path_factory.mktemp("ranks"), tsv)
+
+
+@pytest.fixture(scope="module")
+def alone(place: Place) -> Path:
+    """The same training on one rank."""
+    settings = [*place.settings, "trainer=cpu", "data.batch.eval_tokens=40"]
+    return place.train("-m", "zhen.train", *settings, ZHEN_RUN_ID="alone")
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def scores(run: Path) -> dict[str, float]:
+    """Of the test, and of each validation."""
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    assert results["test"]["test"]["sentences"] == 10
+    found = {f"test {name}": results["test"]["test"][name] for name in NUMBERS}
+    with (run / "metrics.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["val/loss"]]
+    assert len(rows) == 2
+    for i, row in enumerate(rows):
+        found |= {f"val {i} {name}": float(row[f"val/{name}"]) for name in NUMBERS}
+    return found
+
+
+def check_one_run(place: Place, run: Path, alone: Path, ranks: int) -> None:
+    logs = [run / "log.txt", *(run / f"log.{rank}.txt" for rank in range(1, ranks))]
+    assert sorted(run.glob("log*")) == sorted(logs)
+    assert f", {ranks} ranks x cpu, 32-true, run directory {run}\n" in logs[0].read_text()
+    assert all(log.read_text().count(" parameters, ") == 1 for log in logs)
+    # Made once: by the run of one rank, or by whichever came first.
+    kinds = [kind for kind in (place.folder / "cache").iterdir() if kind.name != "multirun"]
+    made = {kind.name: [each for each in kind.iterdir() if each.name[0] != "."] for kind in kinds}
+    assert len(made["tokenizers"]) == 1
+    assert scores(run) == pytest.approx(scores(alone), rel=1e-5)
+    assert (run / "test.hyp").read_bytes() == (alone / "test.hyp").read_bytes()
+
+
+def test_lightning_starts_the_ranks(place: Place, alone: Path) -> None:
+    more = ["trainer.devices=3", "logger=default", "data.batch.eval_tokens=100"]
+    run = place.train("-m", "zhen.train", *place.settings, *more, ZHEN_RUN_ID="lightning")
+    assert run.name == "lightning"
+    check_one_run(place, run, alone, ranks=3)
+    assert len(list((run / "wandb").glob("offline-run-*"))) == 1
+
+
+def test_torchrun_starts_the_ranks(place: Place, alone: Path) -> None:
+    """And rank 0 names the run, whose name nobody has given."""
+    before = set(place.runs.iterdir())
+    run = place.train("-m", *TORCHRUN, f"--master-port={free_port()}", "-m", "zhen.train",
+                      *place.settings)  # fmt: skip
+    assert set(place.runs.iterdir()) - before == {run}
+    check_one_run(place, run, alone, ranks=2)
+
+
+def slurm(rank: int, port: str, job: str) -> dict[str, str]:
+    """What Slurm says to each of two tasks, on a node each."""
+    names = {"JOB_ID": job, "JOB_NAME": "zhen", "NTASKS": "2", "NTASKS_PER_NODE": "1"}
+    names |= {"NNODES": "2", "PROCID": str(rank), "NODEID": str(rank), "LOCALID": "0"}
+    variables = {f"SLURM_{name}": value for name, value in names.items()}
+    return {**variables, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+@pytest.mark.parametrize(("harmed", "harm"), [(1, "user"), (0, "bug")])
+def test_slurm_starts_the_ranks_and_one_fails(place: Place, harmed: int, harm: str) -> None:
+    """On two machines, and nothing outside would end the other rank."""
+    port, job = free_port(), f"47{harmed}"
+    settings = [*place.settings, "trainer.devices=1", "trainer.num_nodes=2"]
+    both = [
+        place.start(TROUBLE, *settings, HARM=f"{harmed}:{harm}", **slurm(rank, port, job))
+        for rank in range(2)
+    ]
+    errors = [process.communicate(timeout=400)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [1, 1], errors
+    logs = [(place.runs / job / name).read_text() for name in ("log.txt", "log.1.txt")]
+    assert "2 ranks on 2 machines x cpu" in logs[0]
+    said = "no more of this" if harm == "user" else "ZeroDivisionError: too small"
+    assert all(said in log for log in logs)
+    assert f"error: rank {harmed}: {said}" in logs[1 - harmed]
+    if harm == "user":
+        assert [error.count(said) for error in errors] == [1, 0]
+        assert "Traceback" not in errors[0] + errors[1]
+
+
+def test_a_rank_that_is_killed_ends_the_others(place: Place) -> None:
+    process = place.start(TROUBLE, *place.settings, HARM="1:kill", ZHEN_RUN_ID="killed")
+    log = place.runs / "killed" / "log.1.txt"
+    error = process.communicate(timeout=400)[1].decode()
+    late = time.time() - log.stat().st_mtime
+    assert process.returncode == 1, error
+    assert error.count("error: rank 1: its process was killed, or its machine is lost") == 1
+    assert late < 60
+
+
+def test_a_rank_does_not_outlive_the_one_that_started_it(place: Place) -> None:
+    process = place.start(TROUBLE, *place.settings, HARM="0:kill", ZHEN_RUN_ID="orphan")
+    error = process.communicate(timeout=400)[1].decode()  # the other one has closed its end, too
+    assert process.returncode == -signal.SIGKILL
+    assert "error: rank 0: its process was killed, or its machine is lost" in error
+
+
+def test_another_number_of_processes_than_ranks(place: Place) -> None:
+    variables: dict[str, Any] = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}
+    process = place.start("-m", "zhen.train", *place.settings, "trainer=cpu", **variables,
+                          ZHEN_RUN_ID="alone-again")  # fmt: skip
+    error = process.communicate(timeout=200)[1].decode()
+    assert process.returncode == 1
+    assert error == (
+        "error: rank 1: 2 processes were started, but trainer.num_nodes=1 and trainer.devices=1"
+        " make 1 ranks: let both be as they were started, as trainer=ddp trainer.devices=2\n"
+    )
+    assert not (place.runs / "alone-again").exists()
