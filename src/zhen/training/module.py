@@ -132,6 +132,9 @@ class TranslationModule(L.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self._make_optimizer(parameter_groups(self.model))
+        # A fused optimizer may take the scale of `16-mixed` off the gradients itself, for which
+        # Lightning refuses to clip them. Without this mark it is taken off before.
+        optimizer._step_supports_amp_scaling = False  # type: ignore[attr-defined]
         pace = self._pace()
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda done: self._schedule(done + 1, pace)
@@ -160,7 +163,7 @@ class TranslationModule(L.LightningModule):
         self._finite.note(self.trainer.global_step + 1, loss, batch.indices)
         self.log_dict(
             {
-                "train/loss": found.smoothed.detach() / found.tokens,
+                "train/loss": loss,
                 "train/lr": self.lr_schedulers().get_last_lr()[0],  # type: ignore[union-attr]
             },
             batch_size=found.tokens,
