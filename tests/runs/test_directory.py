@@ -19,7 +19,7 @@ from zhen.runs.directory import (
     rank,
 )
 
-RANKS = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
+RANKS = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK", "ZHEN_DEVICES")
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +167,7 @@ def test_an_exception_is_in_the_log_with_its_traceback(
         ({"SLURM_PROCID": "2", "LOCAL_RANK": "0"}, 2),
         ({"LOCAL_RANK": "3", "NODE_RANK": "0"}, 3),  # Lightning's own launcher
         ({"LOCAL_RANK": "0", "NODE_RANK": "0"}, 0),
+        ({"LOCAL_RANK": "3", "NODE_RANK": "2", "ZHEN_DEVICES": "4"}, 11),
     ],
 )
 def test_the_rank(

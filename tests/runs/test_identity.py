@@ -14,7 +14,7 @@ OUTSIDE = (VARIABLE, "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"
 
 @pytest.fixture(autouse=True)
 def no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (*OUTSIDE, "LOCAL_RANK", "WORLD_SIZE"):
+    for variable in (*OUTSIDE, "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -82,9 +82,10 @@ def test_a_fixed_directory_that_exists_is_taken(tmp_path: Path) -> None:
 def test_ranks_without_a_common_name_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    with (
-        job_number(None),
-        pytest.raises(UserError, match="need a common run name"),
-    ):
-        claim(lambda: tmp_path / run_id())
+    with job_number(None), pytest.raises(UserError, match="need a common run name"):
+        claim(lambda: tmp_path / run_id(), nodes=2)
+    for variable in ("NODE_RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(variable, "0")
+        with job_number(None), pytest.raises(UserError, match="need a common run name"):
+            claim(lambda: tmp_path / run_id())
+        monkeypatch.delenv(variable)

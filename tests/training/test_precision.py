@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from zhen.data import BatchOptions
 from zhen.training.loss import token_loss
 
-TOLERANCE = 0.02  # of the loss after 100 updates: the relative difference
+TOLERANCE = 0.002  # of the loss after 100 updates: the relative difference
 
 
 class Seen(TorchDispatchMode):
@@ -45,7 +45,6 @@ def test_losses_agree_after_100_updates(
         losses[precision] = module.validation.loss
         assert all(p.dtype == torch.float32 for p in module.parameters())
     assert losses["32-true"] < 4.5  # from 6: it has learned
-    print(losses)
     assert losses["bf16-mixed"] == pytest.approx(losses["32-true"], rel=TOLERANCE)
     assert losses["bf16-mixed"] != losses["32-true"]
 

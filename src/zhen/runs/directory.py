@@ -2,7 +2,7 @@
 
     runs/<name>/<time or job id>/
         config.yaml      the resolved configuration    overrides.yaml   what the command line asked
-        provenance.json  where the run came from       log.txt          log of rank 0; log.R.txt: rank R
+        provenance.json  where the run came from       log.txt, log.R.txt  by rank 0, R
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
         metrics.csv      numbers over time             wandb/           the same, and more
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
