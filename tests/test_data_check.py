@@ -271,8 +271,9 @@ def test_a_good_corpus_is_accepted(place: Place, capsys: pytest.CaptureFixture[s
     for said in ("Nothing odd.", "kept", "Vocabulary", "Random pairs"):
         assert said in printed
     assert "Training would accept this corpus." in printed
-    assert printed.splitlines()[-3:] == [
-        str(place.output / name) for name in ("report.html", "findings.tsv", "dropped.tsv")
+    assert printed.splitlines()[-4:] == [
+        str(place.output / name)
+        for name in ("report.html", "findings.tsv", "dropped.tsv", "changed.tsv")
     ]
     # What it made ready, training need not make again.
     made = {path: path.stat().st_mtime_ns for path in (place.folder / "cache").rglob("*.arrow")}

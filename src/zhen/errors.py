@@ -54,8 +54,10 @@ def _likeness(name: str, candidate: str) -> float:
     """0 (nothing in common) to 1 (equal)."""
     name_parent, _, name_leaf = name.rpartition(".")
     parent, _, leaf = candidate.rpartition(".")
-    by_leaf = 0.9 * _ratio(name_leaf, leaf) + 0.1 * _ratio(name_parent, parent)
-    return max(_ratio(name, candidate), by_leaf)
+    whole = _ratio(name, candidate)
+    if not name_parent and not parent:  # two names without a part are no more alike for that
+        return whole
+    return max(whole, 0.9 * _ratio(name_leaf, leaf) + 0.1 * _ratio(name_parent, parent))
 
 
 def _ratio(one: str, other: str) -> float:
