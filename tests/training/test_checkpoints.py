@@ -151,7 +151,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "accumulation": {"accumulate_grad_batches": 2, "limit_train_batches": 5},
     "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
     "workers": {"num_workers": 1},
-    "BPE-dropout": {"bpe_dropout": 0.5},
+    # Five batches in the first epoch, six in the second.
+    "BPE-dropout": {"bpe_dropout": 0.3, "tokens": 210},
 }
 # With a checkpoint after each update or with those of validations alone.
 MOMENTS = [

@@ -23,8 +23,8 @@ def load_origin(cfg: DictConfig, overrides: Sequence[str]) -> Translator:
     sides = origin.tokenizer.source, origin.tokenizer.target
     if cfg.tokenizer.get("dropout") and not all(side.has_merges for side in sides):
         raise UserError(
-            f"`tokenizer.dropout` leaves out merges, but the vocabulary of init_from={cfg.init_from}"
-            " has none: take tokenizer.dropout=0"
+            "`tokenizer.dropout` leaves out merges, but the vocabulary of"
+            f" init_from={cfg.init_from} has none: take tokenizer.dropout=0"
         )
     if cfg.tokenizer.get("path") is not None:
         if Tokenizer.load(cfg.tokenizer.path).to_json() != origin.tokenizer.to_json():
