@@ -191,7 +191,9 @@ def test_last_is_the_newest_run_of_the_name(here: Train, place: Place, begun: Pa
     )
     for file in ("log.txt", "config.yaml"):
         os.utime(begun / file, (0, 0))  # `done` is newer
-    assert "done is finished" in here("resume=last", "name=tiny")[1]
+    for key in ("resume", "ckpt"):
+        assert "done is finished" in here(f"{key}=last", "name=tiny")[1]
+    assert refused(here("resume=last", "ckpt=last")).startswith("resume and ckpt are both given")
 
 
 def test_auto_begins_a_run_or_goes_on_with_it(here: Train, place: Place, begun: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.checkout import commands, copy_checkout, run
 
 SAID = {
-    "make train resume=last trainer.max_steps=30": "30 updates",
+    "make train ckpt=last trainer.max_steps=30": "30 updates",
     "make train resume=last": "is finished",
     "make evaluate weights=raw": "raw weights",
     "make train debug=profile": "Run directory",

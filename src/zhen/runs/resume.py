@@ -52,7 +52,7 @@ MAY_CHANGE = (
     "paths",
 )
 # Not part of what a run is.
-NO_SETTING = ("resume",)
+NO_SETTING = ("resume", "ckpt")
 # What is written down of each time that a run goes on.
 AGAIN = ("started", "command", "directory", "git", "host", "device", "cpu")
 
@@ -105,7 +105,8 @@ class Resumed:
             about: the provenance of this process.
             overrides: of its command line.
         """
-        self.run.write_settings(self.cfg, [each for each in overrides if "resume=" not in each])
+        kept = [each for each in overrides if _name(each) not in NO_SETTING]
+        self.run.write_settings(self.cfg, kept)
         first = dict(about)
         if self.checkpoint is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -132,7 +133,9 @@ def find(cfg: DictConfig, overrides: Sequence[str]) -> Resumed | None:
     """
     if cfg.resume is None:
         return None
-    given = {re.split("[=@]", each.lstrip("+~"))[0] for each in overrides}
+    given = {_name(each) for each in overrides}
+    if set(NO_SETTING) <= given:
+        raise UserError("resume and ckpt are both given, and are the same: take one of them out")
     if cfg.resume == "auto":
         run, checkpoint = RunDirectory(Path(cfg.paths.run_dir)), None
         if not run.config.exists():
@@ -261,6 +264,11 @@ def combined(
             inner = inner.setdefault(parent, {})
         inner[name] = value
     return OmegaConf.create(node), changed
+
+
+def _name(override: str) -> str:
+    """The key of a word of the command line."""
+    return re.split("[=@]", override.lstrip("+~"))[0]
 
 
 def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
