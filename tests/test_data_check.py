@@ -331,7 +331,8 @@ def test_dropped_pairs_are_listed_and_counted(
     ]
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     start = rows.index(["training", "pairs", "count"]) + 1
-    counts = {row[-2]: int(row[-1]) for row in rows[start : rows.index(["Vocabulary"]) - 1]}
+    end = rows.index([], start)
+    counts = {row[-2]: int(row[-1]) for row in rows[start:end]}
     kept, read = counts.pop("kept"), counts.pop("read")
     assert (read, kept + sum(counts.values())) == (44, 44)
     assert counts["controls"] == counts["max_words"] == counts["identical"] == 1
