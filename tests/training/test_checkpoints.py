@@ -149,10 +149,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "by updates": {**BY_UPDATES, "max_steps": 9, "val_check_interval": 4},
     "no validation": {"limit_val_batches": 0},
     "accumulation": {"accumulate_grad_batches": 2, "limit_train_batches": 5},
-    "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
-    "workers": {"num_workers": 1},
     # Five batches in the first epoch, six in the second.
     "BPE-dropout": {"bpe_dropout": 0.3, "tokens": 210},
+    "amid accumulation": {"accumulate_grad_batches": 3, "val_check_interval": 2},
+    "workers": {"num_workers": 1},
 }
 # With a checkpoint after each update or with those of validations alone.
 MOMENTS = [
@@ -171,8 +171,10 @@ MOMENTS = [
 def test_every_way_of_training_goes_on_from_every_moment(make_run: Maker, way: str) -> None:
     whole = make_run("whole", **WAYS[way]).train()
     for i, (hook, number, what, every) in enumerate(MOMENTS):
-        if way == "workers" and i not in (1, 6):
+        if way == "workers" and i not in (0, 6):
             continue  # each costs a second
+        if "ZHEN_SOAK_KILLS" not in os.environ and (i + list(WAYS).index(way)) % 2:
+            continue  # `make soak` takes them all
         run = make_run(f"{i}", **WAYS[way], every_n_updates=every)
         run.train(Harm(hook, number, what)).train()
         same(run, whole)
