@@ -156,10 +156,12 @@ def test_both_of_zhen_train_on_the_same_batches(tmp_path: Path, words: list[str]
     """The bare loop, and the command with a clock."""
     words += ["--updates", "3", "--warmup", "1"]
     race = bench_train.Race(bench_train.parse(words), tmp_path)
-    torch.manual_seed(0)
-    ours.run(race.job)
+    try:
+        ours.run(replace(race.job, seed=7))
+    finally:
+        torch.use_deterministic_algorithms(False)
     bare = report(race.job)
-    whole = race.turn("zhen", seed=0)
+    whole = race.turn("zhen", seed=7)
     assert [bare[key] for key in ("tokens", "real", "useful", "made", "parameters")] == [
         whole[key] for key in ("tokens", "real", "useful", "made", "parameters")
     ]
