@@ -122,7 +122,7 @@ class Race:
             f"tokenizer.vocab_size={asked.vocab_size}", f"paths.cache={self.folder}/cache",
             f"model={asked.model}", "model.norm=post", "model.dropout=0.1",
             "optimizer=adam", f"optimizer.lr={asked.lr}", "label_smoothing=0.1",
-            "scheduler=inverse_sqrt", f"scheduler.warmup_updates={asked.lr_warmup}",
+            "scheduler=inverse_sqrt", f"scheduler.warmup={asked.lr_warmup}",
             f"trainer={'gpu' if asked.device == 'cuda' else 'cpu'}", "trainer.max_epochs=-1",
             f"trainer.precision={asked.precision}", "trainer.gradient_clip_val=1.0",
             *asked.set,

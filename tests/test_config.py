@@ -142,7 +142,7 @@ BAD = [
     ),
     (
         "trainer.precision=17",
-        "`trainer.precision` must be one of 64, 32, 16, 'transformer-engine',",
+        "`trainer.precision` must be one of '32-true', 'bf16-mixed', '16-mixed', '64-true', but is 17",
     ),
     (
         "logger.wandb.tags=[1]",

@@ -31,8 +31,12 @@ def one_line(text: object) -> str:
     return "; ".join(line.rstrip(";") for line in lines if line)
 
 
+# Names whose likeness differs by less are equally near.
+CLOSE = 0.01
+
+
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The names in `known` most like `name`: the best one, several if they tie, none if far off.
+    """The names in `known` most like `name`: the best one, several if hardly one is, none if far off.
 
     A dotted key is compared whole, and by its last part, so that `lr` and `model.lr` find
     `optimizer.lr`.
@@ -41,7 +45,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     best = max(scores.values(), default=0.0)
     if best < 0.6:
         return []
-    return sorted(candidate for candidate, score in scores.items() if score > best - 1e-9)
+    return sorted(candidate for candidate, score in scores.items() if score > best - CLOSE)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -54,10 +58,8 @@ def _likeness(name: str, candidate: str) -> float:
     """0 (nothing in common) to 1 (equal)."""
     name_parent, _, name_leaf = name.rpartition(".")
     parent, _, leaf = candidate.rpartition(".")
-    whole = _ratio(name, candidate)
-    if not name_parent and not parent:  # two names without a part are no more alike for that
-        return whole
-    return max(whole, 0.9 * _ratio(name_leaf, leaf) + 0.1 * _ratio(name_parent, parent))
+    by_leaf = 0.9 * _ratio(name_leaf, leaf) + 0.1 * _ratio(name_parent, parent)
+    return max(_ratio(name, candidate), by_leaf)
 
 
 def _ratio(one: str, other: str) -> float:

@@ -106,14 +106,12 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (B, Q, D).
         """
-        if query is source:
-            projections = (self.query_proj, self.key_proj, self.value_proj)
-            queries, keys, values = map(self._split, _side_by_side(query, *projections))
-        else:
-            queries = self._split(self.query_proj(query))
-            projected = _side_by_side(source, self.key_proj, self.value_proj)
-            keys, values = map(self._split, projected)
-        return self._attend(queries, keys, values, mask, is_causal)
+        if torch.is_autocast_enabled(source.device.type):
+            # Here, once: else each projection converts it, and adds up its gradient, anew.
+            converted = source.to(torch.get_autocast_dtype(source.device.type))
+            query, source = converted if query is source else query, converted
+        keys, values = self.keys_values(source)
+        return self.attend(query, keys, values, mask, is_causal)
 
     def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Project `source` (B, K, D) to keys and values, (B, H, K, head_dim) each.
@@ -128,19 +126,10 @@ class MultiHeadAttention(nn.Module):
         keys: Tensor,
         values: Tensor,
         mask: Tensor | None = None,
-    ) -> Tensor:
-        """Attend from `query` (B, Q, D) to projected keys and values (B, H, K, head_dim)."""
-        queries = self._split(self.query_proj(query))
-        return self._attend(queries, keys, values, mask)
-
-    def _attend(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
+        """Attend from `query` (B, Q, D) to projected keys and values (B, H, K, head_dim)."""
+        queries = self._split(self.query_proj(query))  # (B, H, Q, head_dim)
         heads = fused_attention(queries, keys, values, mask, is_causal)  # (B, H, Q, head_dim)
         return self.output_proj(heads.transpose(1, 2).flatten(2))  # Concat(heads) W^O
 
@@ -158,14 +147,3 @@ class MultiHeadAttention(nn.Module):
         # (B, L, D) -> (B, H, L, head_dim)
         batch, length, _ = x.shape
         return x.view(batch, length, self.num_heads, self.head_dim).transpose(1, 2)
-
-
-def _side_by_side(x: Tensor, *projections: nn.Linear) -> tuple[Tensor, ...]:
-    """Each projection of `x` (B, L, D), by one product with all their matrices.
-
-    The product is larger, and under autocast `x` and its gradient are converted once for all.
-    Not for decoding, where putting the matrices together would cost more than one position's work.
-    """
-    weight = torch.cat([each.weight for each in projections])
-    bias = torch.cat([each.bias for each in projections])
-    return F.linear(x, weight, bias).chunk(len(projections), dim=-1)
