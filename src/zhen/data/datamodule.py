@@ -156,6 +156,11 @@ class TranslationData(L.LightningDataModule):
         """Names of the test sets, in order."""
         return self._splits.test_parts
 
+    @property
+    def all_splits(self) -> list[str]:
+        """Names of all splits of a training, in order."""
+        return ["train", "val", *self.test_parts]
+
     def key(self, name: str) -> str:
         """The configuration key of a split, for messages."""
         return self._splits.key(name)

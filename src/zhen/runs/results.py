@@ -2,6 +2,7 @@
 
 import math
 import resource
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,6 +78,31 @@ def print_samples(tests: Mapping[str, Evaluation], count: int) -> None:
     ]
     for source, hypothesis, reference in every[:count]:
         print(f"  {source}\n    -> {hypothesis}\n     = {reference}")
+
+
+def print_summary(path: Path, tests: Mapping[str, Evaluation], about: Mapping[str, Any]) -> None:
+    """What a finished run found, and what to type next.
+
+    Args:
+        path: the run directory.
+        tests: what each part found.
+        about: what else stands in results.json.
+    """
+    minutes, seconds = divmod(round(about["seconds"]), 60)
+    print("\nSample translations")
+    print_samples(tests, count=10)
+    print("\nTest scores")
+    print_scores(tests)
+    print(
+        f"\n{about['updates']:,} updates, {about['parameters']:,} parameters,"
+        f" {about['target_tokens_per_second'] or 0:,} target tokens/s,"
+        f" {minutes} min {seconds} s with the test, {about['peak_memory_gib']} GiB"
+        f"\nRun directory: {path}"
+        "\n\nNext:"
+        f"\n  make translate TEXT={shlex.quote(next(iter(tests.values())).sources[0])}"
+        "\n  make evaluate decode=greedy"
+        "\n  make train model=small trainer.max_epochs=3"
+    )
 
 
 def peak_memory_gib() -> float:
