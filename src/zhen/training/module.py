@@ -124,7 +124,7 @@ class TranslationModule(L.LightningModule):
         self._label_smoothing = label_smoothing
         self._training_loss = compiled(token_loss) if compile else token_loss
         self._decode = decode
-        self._finite = FiniteLoss(nonfinite_loss)
+        self._finite = FiniteLoss(nonfinite_loss, self._named)
         self._totals: dict[str, SplitTotals] = {}
         # What the last validation, and each test part by its name, found.
         self.validation: Evaluation | None = None
@@ -199,12 +199,19 @@ class TranslationModule(L.LightningModule):
         self.tests = {part: self._finish(part) for part in self._data.test_parts}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._finite.good(now=True)  # or no checkpoint
+        self._finite.check()
         checkpoint["zhen"] = self.translator.description()
 
     @property
     def _data(self) -> TranslationData:
         return self.trainer.datamodule  # type: ignore[attr-defined]
+
+    def _named(self, indices: list[int]) -> str:
+        """Training pairs by their numbers in the corpus, which cleaning and `max_length` thin."""
+        pairs = self._data.split("train")
+        numbers = ", ".join(map(str, pairs.rows[indices]))
+        first = pairs.where(indices[0])
+        return f"pairs {numbers} of {self._data.key('train')} (counted from 0; {first} first)"
 
     def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
         if split not in self._totals:
