@@ -34,6 +34,8 @@ def one_line(text: object) -> str:
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The names in `known` most like `name`: the best one, several if they tie, none if far off.
 
+    Of those that tie the ones with as many dots come first.
+
     A dotted key is compared whole, and by its last part, so that `lr` and `model.lr` find
     `optimizer.lr`.
     """
@@ -41,7 +43,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     best = max(scores.values(), default=0.0)
     if best < 0.6:
         return []
-    return sorted(candidate for candidate, score in scores.items() if score > best - 1e-9)
+    found = [candidate for candidate, score in scores.items() if score > best - 1e-9]
+    return sorted(found, key=lambda each: (each.count(".") != name.count("."), each))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
