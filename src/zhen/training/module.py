@@ -157,6 +157,11 @@ class TranslationModule(L.LightningModule):
             tokens_per_update=self._data.target_tokens / updates_of_plan,
         )
 
+    def on_fit_start(self) -> None:
+        # With one seed, all ranks would drop out the same units.
+        if self.global_rank:
+            torch.manual_seed(torch.initial_seed() + self.global_rank)
+
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = self._training_loss(self.model, batch, self._label_smoothing)
         loss = found.smoothed.detach() / found.tokens
