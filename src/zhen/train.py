@@ -40,7 +40,7 @@ def train(cfg: DictConfig) -> float | None:
 
     from zhen.files import make_directory
     from zhen.runs.directory import DEVICES, RunDirectory, is_main
-    from zhen.runs.results import peak_memory_gib, print_summary, write_results
+    from zhen.runs.results import peak_memory, print_summary, write_results
     from zhen.runs.resume import find
     from zhen.training.callbacks import Progress
     from zhen.training.checkpoints import Checkpoints
@@ -126,7 +126,7 @@ def train(cfg: DictConfig) -> float | None:
                     "target_tokens_per_second": round(sum(speeds) * trainer.world_size) or None,
                     "seconds_training": round(trained, 1),
                     "seconds": round(time.monotonic() - started, 1),
-                    "peak_memory_gib": round(peak_memory_gib(), 2),
+                    **peak_memory(),
                 }
                 write_results(run.path, module.tests, found)
                 print_summary(run.path, module.tests, found)
