@@ -162,6 +162,13 @@ class TranslationModule(L.LightningModule):
         if self.global_rank:
             torch.manual_seed(torch.initial_seed() + self.global_rank)
 
+    def on_train_start(self) -> None:
+        # A run that goes on brings the rate of its next update, but may have another length now.
+        scheduler: Any = self.lr_schedulers()
+        rates = zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
+        for group, (peak, share) in zip(scheduler.optimizer.param_groups, rates, strict=True):
+            group["lr"] = peak * share(scheduler.last_epoch)
+
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = self._training_loss(self.model, batch, self._label_smoothing)
         loss = found.smoothed.detach() / found.tokens
@@ -169,7 +176,7 @@ class TranslationModule(L.LightningModule):
         self.log_dict(
             {
                 "train/loss": loss,
-                "train/lr": self.lr_schedulers().get_last_lr()[0],  # type: ignore[union-attr]
+                "train/lr": self.trainer.optimizers[0].param_groups[0]["lr"],
             },
             batch_size=found.tokens,
         )
