@@ -83,7 +83,7 @@ test-fast: setup ## run the tests without the slow ones
 	@$(RUN) -m pytest -m "not slow"
 
 soak: setup ## kill a training twenty times, and see it end as if nobody had touched it
-	@ZHEN_SOAK_KILLS=20 $(RUN) -m pytest tests/test_soak.py
+	@ZHEN_SOAK_KILLS=20 $(RUN) -m pytest tests/test_soak.py tests/training/test_checkpoints.py
 
 lint: setup ## check style, format and types
 	@$(PY) -m ruff check --quiet .

@@ -385,6 +385,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
             raise ValueError
         return int(text)
 
+    def whole(text: str) -> int:
+        if int(text) < 0:
+            raise ValueError
+        return int(text)
+
     def minutes(text: str) -> float:
         if not float(text) > 0:
             raise ValueError
@@ -400,7 +405,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--generated", type=count, default=20_000, help="how many of these; default: 20000")
     add("--rounds", type=count, default=3, help="default: 3")
     add("--updates", type=count, default=50, help="counted in a turn; default: 50")
-    add("--warmup", type=count, default=10, help="updates before these; default: 10")
+    add("--warmup", type=whole, default=10, help="updates before these; default: 10")
     add("--minutes", type=minutes, default=0.0, help="measure time to quality instead")
     add("--every", type=count, default=100, help="updates between translations; default: 100")
     add("--only", action="append", choices=NAMES, help="this contestant; may be repeated")

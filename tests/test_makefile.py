@@ -380,7 +380,7 @@ def test_help_is_the_default_and_lists_every_target(checkout: Checkout) -> None:
         ("bench", [["scripts/bench.py"]]),
         ("test", [["-m", "pytest"]]),
         ("test-fast", [["-m", "pytest", "-m", "not slow"]]),
-        ("soak", [["-m", "pytest", "tests/test_soak.py"]]),
+        ("soak", [["-m", "pytest", "tests/test_soak.py", "tests/training/test_checkpoints.py"]]),
     ],
 )
 def test_a_target_runs_its_command(checkout: Checkout, target: str, argvs: list[list[str]]) -> None:

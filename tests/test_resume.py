@@ -245,6 +245,18 @@ def test_a_run_can_be_made_longer(here: Train, place: Place, run: Path, begun: P
     shutil.rmtree(longer)
 
 
+def test_bpe_dropout_goes_on(here: Train, place: Place) -> None:
+    whole, parts = place.runs / "tiny" / "whole", place.runs / "tiny" / "parts"
+    dropout = [*place.new, "tokenizer.dropout=0.3", "trainer.limit_val_batches=0"]
+    assert here(*dropout, run_id="whole")[0] == 0
+    assert here(*dropout, "trainer.max_steps=4", run_id="parts")[0] == 0
+    status, _, error = here(f"resume={parts}", "trainer.max_steps=6")
+    assert status == 0, error
+    same_weights(parts, whole)
+    for path in (whole, parts):
+        shutil.rmtree(path)
+
+
 def test_a_run_without_a_checkpoint_begins_anew(here: Train, run: Path, begun: Path) -> None:
     for file in (begun / "checkpoints").iterdir():
         file.unlink()

@@ -59,7 +59,12 @@ def run(job: Job) -> None:
     from zhen.training.module import parameter_groups
 
     cfg = OmegaConf.load(f"{job.folder}/zhen.yaml")
-    data: TranslationData = build(cfg.data, "data", tokenizer=build(cfg.tokenizer, "tokenizer"))
+    # As the command has it: what determinism costs is no part of what is around the step.
+    strict = cfg.trainer.deterministic
+    torch.use_deterministic_algorithms(bool(strict), warn_only=strict == "warn")
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    tokenizer = build(cfg.tokenizer, "tokenizer")
+    data: TranslationData = build(cfg.data, "data", tokenizer=tokenizer, seed=job.seed)
     sizes = {**data.tokenizer.vocab_sizes, "pad_id": job.pad_id}
     model: Transformer = build(cfg.model, "model", **sizes).to(job.device)
     optimizer = build(cfg.optimizer, "optimizer")(parameter_groups(model))

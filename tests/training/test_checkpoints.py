@@ -185,8 +185,10 @@ MOMENTS = [
 def test_every_way_of_training_goes_on_from_every_moment(make_run: Maker, way: str) -> None:
     whole = make_run("whole", **WAYS[way]).train()
     for i, (hook, number, what, every) in enumerate(MOMENTS):
-        if way == "workers" and i not in (1, 6):
+        if way == "workers" and i not in (0, 6):
             continue  # each costs a second
+        if "ZHEN_SOAK_KILLS" not in os.environ and (i + list(WAYS).index(way)) % 2:
+            continue  # `make soak` takes them all
         run = make_run(f"{i}", **WAYS[way], every_n_updates=every)
         run.train(Harm(hook, number, what)).train()
         same(run, whole)
