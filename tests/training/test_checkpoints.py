@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
