@@ -143,10 +143,12 @@ def test_results(run_dir: Path, tsv: dict[str, Path]) -> None:
         "seconds_training",
         "seconds",
         "peak_memory_gib",
+        "peak_gpu_memory_gib",
     }
     assert (found["checkpoint"], found["updates"]) == ("best.ckpt", 20)
     assert 0 < found["seconds_training"] <= found["seconds"]
     assert found["target_tokens_per_second"] > 0 and found["peak_memory_gib"] > 0.1
+    assert (found["peak_gpu_memory_gib"] is None) is (not torch.cuda.is_available())
     assert found["parameters"] == sum(
         tensor.numel() for tensor in set(weights(run_dir).values())
     ) - (

@@ -4,11 +4,12 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from zhen.errors import UserError
-from zhen.files import make_directory, write_atomic, write_json
+from zhen.files import make_directory, remove_asides, second_name, write_atomic, write_json
 
 
 def test_a_directory_where_a_file_is(tmp_path: Path) -> None:
@@ -60,3 +61,29 @@ def test_json_keeps_chinese(tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", {"名": [1, None]})
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     assert "名" in text and text.endswith("}\n") and json.loads(text) == {"名": [1, None]}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    last, best = tmp_path / "last", tmp_path / "best"
+    if not links:
+
+        def refuse(*_: Any) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+    for text in ("one", "two"):
+        last.unlink(missing_ok=True)
+        last.write_text(text)
+        second_name(last, best, "x.y")
+        second_name(last, best, "x.y")
+        assert best.read_text() == text
+    assert sorted(tmp_path.iterdir()) == [best, last]
+
+
+def test_what_a_killed_process_leaves_is_removed(tmp_path: Path) -> None:
+    path, other = tmp_path / "last.ckpt", tmp_path / ".best.ckpt.x1"
+    for each in (path, other, tmp_path / ".last.ckpt.x1", tmp_path / ".last.ckpt.77"):
+        each.touch()
+    remove_asides(path)
+    assert sorted(tmp_path.iterdir()) == [other, path]

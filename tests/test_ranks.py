@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.slow
 
@@ -179,3 +180,18 @@ def test_another_number_of_processes_than_ranks(place: Place) -> None:
         " make 1 ranks: let both be as they were started, as trainer=ddp trainer.devices=2\n"
     )
     assert not (place.runs / "alone-again").exists()
+
+
+def test_ranks_go_on_where_they_were(place: Place) -> None:
+    """Weights and the random numbers of each rank, which are its own."""
+    settings = ["-m", "zhen.train", *place.settings, "optimizer.lr=1e-3", "model.dropout=0.1"]
+    whole = place.train(*settings, ZHEN_RUN_ID="uncut")
+    cut = place.train(*settings, "trainer.max_steps=2", ZHEN_RUN_ID="cut")
+    paths = place.settings[-2:]
+    place.train("-m", "zhen.train", f"resume={cut}", "trainer.max_steps=4", *paths)
+    one, two = (
+        torch.load(run / "checkpoints" / "last.ckpt", weights_only=True) for run in (whole, cut)
+    )
+    assert all(torch.equal(two["state_dict"][name], it) for name, it in one["state_dict"].items())
+    ranks = [[each["torch"] for each in run["resume"]["random"]] for run in (one, two)]
+    assert all(map(torch.equal, *ranks)) and not torch.equal(*ranks[0])

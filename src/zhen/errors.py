@@ -36,7 +36,9 @@ CLOSE = 0.01
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The names in `known` most like `name`: the best one, several if hardly one is, none if far off.
+    """The names in `known` most like `name`: the best one, none if far off.
+
+    Several if they are equally near, the ones with as many dots first.
 
     A dotted key is compared whole, and by its last part, so that `lr` and `model.lr` find
     `optimizer.lr`.
@@ -45,7 +47,8 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     best = max(scores.values(), default=0.0)
     if best < 0.6:
         return []
-    return sorted(candidate for candidate, score in scores.items() if score > best - CLOSE)
+    found = [candidate for candidate, score in scores.items() if score > best - CLOSE]
+    return sorted(found, key=lambda each: (each.count(".") != name.count("."), each))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -80,6 +81,33 @@ def whole_file(path: str | Path, key: str, mode: Literal["w", "wb"] = "w") -> It
         if isinstance(error, OSError):
             raise UserError(f"{key}: cannot write {path}: {error.strerror}") from error
         raise
+
+
+def second_name(file: Path, name: Path, key: str) -> None:
+    """Let `name` be the same file, whole at any moment; that costs neither time nor space.
+
+    Args:
+        key: the configuration key that chose the place, for the message.
+
+    Raises:
+        UserError: the file system has no such links, and a copy cannot be written.
+    """
+    if name.exists() and name.samefile(file):
+        return
+    aside = name.with_name(f".{name.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    try:
+        os.link(file, aside)
+        os.replace(aside, name)
+    except OSError:  # a file system without such links
+        with file.open("rb") as source, whole_file(name, key, "wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+def remove_asides(path: Path) -> None:
+    """Remove what a process that was killed while it wrote `path` has left beside it."""
+    for aside in path.parent.glob(f".{path.name}.*"):
+        aside.unlink(missing_ok=True)
 
 
 def write_atomic(path: str | Path, content: str | bytes, key: str = "paths.runs") -> None:

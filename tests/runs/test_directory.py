@@ -1,5 +1,6 @@
 """A run's files: whole or not there, one directory for all ranks, a plain log."""
 
+import json
 import logging
 import os
 import stat
@@ -36,7 +37,7 @@ def cfg() -> DictConfig:
 @pytest.fixture
 def run(tmp_path: Path, cfg: DictConfig) -> Iterator[RunDirectory]:
     run = RunDirectory.create(tmp_path / "runs" / "a" / "1")
-    run.write_settings(cfg, ["seed=0", "name=测试"])
+    run.write_settings(cfg, ["seed=0", "name=测试"], {"run": "1"})
     yield run
 
 
@@ -44,6 +45,7 @@ def test_what_is_written_at_the_start(run: RunDirectory) -> None:
     stored = yaml.safe_load(run.config.read_text(encoding="utf-8"))
     assert stored == {"seed": 0, "name": "测试", "paths": {"run_dir": "测试/1"}}
     assert yaml.safe_load(run.overrides.read_text(encoding="utf-8")) == ["seed=0", "name=测试"]
+    assert json.loads(run.provenance.read_text(encoding="utf-8")) == {"run": "1"}
     assert run.checkpoints.is_dir()
     assert run.best.name == "best.ckpt" and run.last.parent == run.checkpoints
 

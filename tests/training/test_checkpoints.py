@@ -17,7 +17,7 @@ from tests.conftest import Maker
 from zhen.data import BatchOptions, TokenizerOptions
 from zhen.errors import Stopped, UserError
 from zhen.training.averages import Averages
-from zhen.training.checkpoints import Checkpoints, WholeFiles, second_name
+from zhen.training.checkpoints import Checkpoints, WholeFiles
 from zhen.training.loggers import CsvLogger
 from zhen.training.schedule import Linear
 
@@ -318,21 +318,3 @@ def test_a_file_is_whole_or_the_one_before(tmp_path: Path, monkeypatch: pytest.M
         files.save_checkpoint({"a": torch.zeros(3)}, path)
     assert files.load_checkpoint(path)["a"].tolist() == [1, 1, 1]
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_a_second_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
-    last, best = tmp_path / "last", tmp_path / "best"
-    if not links:
-
-        def refuse(*_: Any) -> None:
-            raise PermissionError(1, "Operation not permitted")
-
-        monkeypatch.setattr(os, "link", refuse)
-    for text in ("one", "two"):
-        last.unlink(missing_ok=True)
-        last.write_text(text)
-        second_name(last, best)
-        second_name(last, best)
-        assert best.read_text() == text
-    assert sorted(tmp_path.iterdir()) == [best, last]

@@ -15,7 +15,7 @@ from zhen.data import Batch, BatchOptions
 from zhen.decoding import DecodeOptions
 from zhen.model import Transformer
 from zhen.training.loss import token_loss
-from zhen.training.module import SplitTotals, parameter_groups
+from zhen.training.module import SplitTotals, TranslationModule, parameter_groups
 from zhen.training.scores import score
 
 
@@ -239,3 +239,17 @@ def test_weight_decay_spares_vectors() -> None:
     grouped = [id(p) for p in decayed["params"] + spared["params"]]
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())  # tied ones once
     assert len(set(grouped)) == len(grouped)
+
+
+def test_each_rank_draws_numbers_of_its_own(
+    make_data: Maker, make_module: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, drawn = make_module(make_data()), []
+    for rank in (0, 1, 2, 1):
+        monkeypatch.setattr(TranslationModule, "global_rank", rank)
+        torch.manual_seed(5)
+        module.on_fit_start()
+        drawn.append(torch.rand(1).item())
+    torch.manual_seed(5)
+    assert drawn[0] == torch.rand(1).item()
+    assert len(set(drawn)) == 3 and drawn[1] == drawn[3]

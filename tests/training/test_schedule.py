@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lightning as L
@@ -166,6 +167,27 @@ def test_learning_rate_follows_updates_in_a_real_training(
     assert found == pytest.approx(
         [min(u / updates, 1) if u < updates else formula(u, updates) for u in range(1, 16)]
     )
+
+
+def test_a_run_that_is_made_longer_follows_the_longer_curve(
+    make_data: Maker, make_module: Maker, make_trainer: Maker, tmp_path: Path
+) -> None:
+    """From its first update on."""
+    used, ckpt = [], None
+    for epochs in (1, 2):
+        data = make_data(batch=BatchOptions(tokens=210, eval_tokens=64), max_length=16)
+        module = make_module(
+            data,
+            optimizer=lambda groups: Recorder(groups, lr=PEAK),
+            schedule=Linear(0, None, 0.0),
+        )
+        trainer = make_trainer(max_epochs=epochs, limit_val_batches=0)
+        trainer.fit(module, datamodule=data, ckpt_path=ckpt)
+        used += [rate / PEAK for rate in trainer.optimizers[0].used]
+        ckpt = tmp_path / "x.ckpt"
+        trainer.save_checkpoint(ckpt)
+    first, then = [1 - u / 5 for u in range(1, 6)], [1 - u / 10 for u in range(6, 11)]
+    assert used == pytest.approx([*first, *then])
 
 
 def test_the_tokens_of_an_epoch_are_those_that_are_learned(

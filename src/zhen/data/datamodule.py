@@ -156,6 +156,11 @@ class TranslationData(L.LightningDataModule):
         """Names of the test sets, in order."""
         return self._splits.test_parts
 
+    @property
+    def all_splits(self) -> list[str]:
+        """Names of all splits of a training, in order."""
+        return ["train", "val", *self.test_parts]
+
     def key(self, name: str) -> str:
         """The configuration key of a split, for messages."""
         return self._splits.key(name)
@@ -297,10 +302,8 @@ class TranslationData(L.LightningDataModule):
             )
 
         with self._planning("train"):
-            sampler = TrainingSampler(plan, rank)
-            if epoch == self._start[0]:
-                sampler.start(*self._start)
-            return self._loader(pairs, sampler)
+            first = self._start[1] if epoch == self._start[0] else 0
+            return self._loader(pairs, TrainingSampler(plan, rank, epoch=epoch, first=first))
 
     def _training_pairs(self, epoch: int) -> EncodedPairs:
         """Those of an epoch, which BPE-dropout cuts in its own way."""

@@ -13,16 +13,15 @@ class TrainingSampler(Sampler[PlannedBatch]):
     Args:
         plan: gives the plan of an epoch, each with as many batches.
         rank: of this process.
+        epoch: the first one, counted from 0.
+        first: the batch with which that one begins; what comes before it is not read.
     """
 
-    def __init__(self, plan: Callable[[int], EpochPlan], rank: int) -> None:
+    def __init__(
+        self, plan: Callable[[int], EpochPlan], rank: int, *, epoch: int = 0, first: int = 0
+    ) -> None:
         self._make_plan, self._rank = plan, rank
-        self._epoch, self._plan, self._first = 0, plan(0), 0
-
-    def start(self, epoch: int, batch: int) -> None:
-        """Begin with batch `batch` of `epoch`, once; what comes before it is not read."""
-        self.set_epoch(epoch)
-        self._first = batch
+        self._epoch, self._plan, self._first = epoch, plan(epoch), first
 
     def set_epoch(self, epoch: int) -> None:
         if epoch != self._epoch:

@@ -19,12 +19,12 @@ def fitting_threads(model: Transformer) -> Iterator[Callable[[int], None]]:
     They are torch's for the whole process, and on leaving they are again as many as they were.
     On a GPU it changes nothing that matters there.
     """
-    weights = sum(parameter.numel() for parameter in model.parameters())
+    parameters = model.num_parameters
     now = before = torch.get_num_threads()
 
     def fit(rows: int) -> None:
         nonlocal now
-        wanted = before if rows * weights >= WORTH_SHARING else 1
+        wanted = before if rows * parameters >= WORTH_SHARING else 1
         if wanted != now:
             torch.set_num_threads(wanted)
             now = wanted

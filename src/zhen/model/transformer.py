@@ -161,6 +161,11 @@ class Transformer(nn.Module):
         if tie_embeddings:
             self.output.weight = self.embedding.pieces.weight
 
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers are learned; a tied matrix counts once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
     def _initialise(self) -> None:
         # Glorot and Bengio 2010, for every matrix but the embedding, which sets its own scale.
         for module in self.modules():

@@ -17,7 +17,7 @@ import fcntl
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,7 +25,7 @@ from typing import Any, TextIO
 from omegaconf import DictConfig, OmegaConf
 
 from zhen.errors import UserError
-from zhen.files import make_directory, write_atomic
+from zhen.files import make_directory, write_atomic, write_json
 from zhen.schema import resolve
 
 # Lightning's loggers do not pass their messages on to the root logger.
@@ -51,20 +51,36 @@ class RunDirectory:
         make_directory(run.checkpoints, key="paths.runs")
         return run
 
-    def write_settings(self, cfg: DictConfig, overrides: Sequence[str]) -> None:
-        """On rank 0, writes `config.yaml` and `overrides.yaml`, or adds to the latter.
+    @staticmethod
+    def check_new(path: str | Path) -> None:
+        """On rank 0, which is the first to write there, refuse to begin a run where one is.
+
+        Raises:
+            UserError: says how to go on with it.
+        """
+        if is_main() and RunDirectory(Path(path)).config.exists():
+            raise UserError(
+                f"{path} holds a run already: go on with it by resume=auto, or choose another"
+                " ZHEN_RUN_ID or name"
+            )
+
+    def write_settings(
+        self, cfg: DictConfig, overrides: Sequence[str], about: Mapping[str, Any]
+    ) -> None:
+        """Write `config.yaml` and `provenance.json`, and add to `overrides.yaml`.
 
         Args:
             cfg: the configuration, stored with its interpolations resolved.
             overrides: `zhen.config.current_overrides()`.
+            about: `zhen.runs.provenance.provenance(...)`.
 
         Raises:
             UserError: the directory cannot be written to.
         """
-        if is_main():
-            before: Any = OmegaConf.load(self.overrides) if self.overrides.exists() else []
-            write_atomic(self.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
-            write_atomic(self.overrides, OmegaConf.to_yaml([*before, *overrides]))
+        before: Any = OmegaConf.load(self.overrides) if self.overrides.exists() else []
+        write_atomic(self.config, OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))))
+        write_atomic(self.overrides, OmegaConf.to_yaml([*before, *overrides]))
+        write_json(self.provenance, about)
 
     @property
     def config(self) -> Path:

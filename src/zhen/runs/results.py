@@ -2,11 +2,13 @@
 
 import math
 import resource
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -79,10 +81,46 @@ def print_samples(tests: Mapping[str, Evaluation], count: int) -> None:
         print(f"  {source}\n    -> {hypothesis}\n     = {reference}")
 
 
+def print_summary(path: Path, tests: Mapping[str, Evaluation], about: Mapping[str, Any]) -> None:
+    """What a finished run found, and what to type next.
+
+    Args:
+        path: the run directory.
+        tests: what each part found.
+        about: what else stands in results.json.
+    """
+    minutes, seconds = divmod(round(about["seconds"]), 60)
+    gpu = about["peak_gpu_memory_gib"]
+    on_gpu = f", {gpu} GiB of the GPU" if gpu is not None else ""
+    print("\nSample translations")
+    print_samples(tests, count=10)
+    print("\nTest scores")
+    print_scores(tests)
+    print(
+        f"\n{about['updates']:,} updates, {about['parameters']:,} parameters,"
+        f" {about['target_tokens_per_second'] or 0:,} target tokens/s,"
+        f" {minutes} min {seconds} s with the test, {about['peak_memory_gib']} GiB{on_gpu}"
+        f"\nRun directory: {path}"
+        "\n\nNext:"
+        f"\n  make translate TEXT={shlex.quote(next(iter(tests.values())).sources[0])}"
+        "\n  make evaluate decode=greedy"
+        "\n  make train model=small trainer.max_epochs=3"
+    )
+
+
 def peak_memory_gib() -> float:
     """The most memory this process has held so far, in GiB."""
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def peak_memory() -> dict[str, float | None]:
+    """The same for results.json, and what PyTorch has held on its GPU; None without one."""
+    gpu = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_initialized() else None
+    return {
+        "peak_memory_gib": round(peak_memory_gib(), 2),
+        "peak_gpu_memory_gib": None if gpu is None else round(gpu, 2),
+    }
 
 
 def _spread(size: int, count: int) -> Sequence[int]:

@@ -14,8 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from zhen.data import Tokenizer
 from zhen.errors import UserError, one_line
-from zhen.files import write_json
-from zhen.runs.directory import RunDirectory
+from zhen.runs.directory import RunDirectory, is_main
 from zhen.runs.identity import VARIABLE
 from zhen.schema import check, resolve, show
 from zhen.translator import read_checkpoint
@@ -79,6 +78,14 @@ class Resumed:
         longer = any(key.startswith("trainer.max_") for key in self.changed)
         return bool(tested == self.update and not longer)
 
+    def say_finished(self) -> None:
+        """On rank 0, say so, and how the run could be trained further."""
+        if is_main():
+            print(
+                f"{self.run.path} is finished, and tested after its {self.update:,} updates: to"
+                " train it further, raise trainer.max_steps or trainer.max_epochs"
+            )
+
     def what_changes(self) -> str:
         """The settings that differ now, for the log."""
         return "".join(f"; {key}: {change}" for key, change in self.changed.items())
@@ -98,15 +105,14 @@ class Resumed:
                     f" weights of this one: init_from={self.checkpoint})"
                 )
 
-    def write_settings(self, about: Mapping[str, Any], overrides: Sequence[str]) -> None:
+    def write_settings(self, overrides: Sequence[str], about: Mapping[str, Any]) -> None:
         """Add to `config.yaml`, `overrides.yaml` and `provenance.json` that the run goes on.
 
         Args:
-            about: the provenance of this process.
-            overrides: of its command line.
+            overrides: of the command line of this process.
+            about: its provenance.
         """
         kept = [each for each in overrides if _name(each) not in NO_SETTING]
-        self.run.write_settings(self.cfg, kept)
         first = dict(about)
         if self.checkpoint is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -114,7 +120,7 @@ class Resumed:
                 again = {name: about[name] for name in AGAIN}
                 again = {"update": self.update, "changed": self.changed, **again}
                 first["resumed"] = [*first.get("resumed", []), again]
-        write_json(self.run.provenance, first)
+        self.run.write_settings(self.cfg, kept, first)
         self.run.results.unlink(missing_ok=True)  # those of a shorter training
 
 

@@ -35,6 +35,7 @@ class Progress(L.Callback):
         self._bar: Bar | None = None
         self._tokens = 0
         self._training_seconds = 0.0
+        self._since: float | None = None  # the last batch, or None: something else came between
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self._start = self._last_line = time.monotonic()
@@ -48,7 +49,8 @@ class Progress(L.Callback):
     def on_train_batch_start(
         self, trainer: L.Trainer, module: L.LightningModule, batch: Batch, batch_idx: int
     ) -> None:
-        self._batch_start = time.monotonic()
+        if self._since is None:
+            self._since = time.monotonic()
 
     def on_train_batch_end(
         self,
@@ -59,7 +61,11 @@ class Progress(L.Callback):
         batch_idx: int,
     ) -> None:
         now = time.monotonic()
-        self._training_seconds += now - self._batch_start
+        # From batch to batch: Python goes ahead of a GPU, and waits for it where the next batch is
+        # moved there.
+        assert self._since is not None
+        self._training_seconds += now - self._since
+        self._since = now
         self._tokens += batch.tokens
         due = self._refresh_seconds if self._bar is None else 0.5
         if now - self._last_line < due or not trainer.is_global_zero:
@@ -79,6 +85,9 @@ class Progress(L.Callback):
         else:
             self._bar.update(self._task, completed=share, description=text)
 
+    def on_validation_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        self._since = None
+
     def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self._stop()
 
@@ -89,7 +98,7 @@ class Progress(L.Callback):
 
     @property
     def tokens_per_second(self) -> float:
-        """Real target tokens trained on by this rank, per second spent on training alone."""
+        """Real target tokens trained on by this rank, per second outside of validations."""
         return self._tokens / max(self._training_seconds, 1e-9)
 
     def _share_done(self, trainer: L.Trainer, seconds: float) -> float:

@@ -6,8 +6,6 @@ under another update. Here every state is that between two updates.
 """
 
 import logging
-import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable
@@ -19,11 +17,10 @@ import torch
 import torch.distributed as dist
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import Checkpoint
-from lightning.pytorch.loops.progress import _ProcessedTracker
 from lightning.pytorch.trainer.states import TrainerFn
 
 from zhen.errors import Stopped, UserError
-from zhen.files import whole_file
+from zhen.files import remove_asides, second_name, whole_file
 from zhen.training.loggers import CsvLogger
 from zhen.training.position import between_updates, epoch_and_batch, with_other_batches
 from zhen.training.random_state import random_state, set_random_state
@@ -127,8 +124,13 @@ class Checkpoints(Checkpoint):
             return
         steps = trainer.accumulate_grad_batches
         between_updates(checkpoint, steps, self._validation_due)
+        random = [self._between["random"]]
+        if trainer.world_size > 1:
+            random *= trainer.world_size
+            dist.all_gather_object(random, random[0])
         checkpoint["resume"] = {
-            **self._between,
+            "random": random,  # of each rank
+            "rows": self._between["rows"],
             "accumulation": steps,
             "world_size": trainer.world_size,
         }
@@ -154,12 +156,12 @@ class Checkpoints(Checkpoint):
                 logger.keep(rows)
         if not trainer.is_global_zero:
             return
-        for aside in self.dirpath.glob(".*.ckpt.*"):  # of a process that was killed
-            aside.unlink(missing_ok=True)
+        remove_asides(self.last)
+        remove_asides(self.best)
         if self._restored is not None:
-            second_name(Path(str(trainer.ckpt_path)), self.last)
+            second_name(Path(str(trainer.ckpt_path)), self.last, KEY)
             if self._best_update == self._saved_update:  # killed between the two files
-                second_name(self.last, self.best)
+                second_name(self.last, self.best, KEY)
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         # Now, since Lightning has just installed its own, which save or communicate inside the
@@ -212,7 +214,7 @@ class Checkpoints(Checkpoint):
                 self.best_score, self._best_update = score, trainer.global_step
         self._save(trainer)
         if better and trainer.is_global_zero:
-            second_name(self.last, self.best)
+            second_name(self.last, self.best, KEY)
 
     def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         if self._saved_update != trainer.global_step:
@@ -223,8 +225,7 @@ class Checkpoints(Checkpoint):
         # What the test logs, where there was nothing left to train, as where there was.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
         epochs = trainer.fit_loop.epoch_progress.current
-        assert isinstance(epochs, _ProcessedTracker)
-        epochs.completed = epochs.started
+        epochs.completed = epochs.started  # type: ignore[attr-defined]
 
     def _fitting(self, trainer: L.Trainer) -> bool:
         """False for a validation or test that belongs to no training, and for a trial."""
@@ -233,9 +234,8 @@ class Checkpoints(Checkpoint):
     def _update_is_whole(self, trainer: L.Trainer) -> bool:
         """False between the micro-batches of one update."""
         batches = trainer.fit_loop.epoch_loop.batch_progress
-        assert isinstance(batches.current, _ProcessedTracker)
-        steps = trainer.accumulate_grad_batches
-        return batches.is_last_batch or batches.current.processed % steps == 0
+        done = batches.current.processed  # type: ignore[attr-defined]
+        return batches.is_last_batch or done % trainer.accumulate_grad_batches == 0
 
     def _asked(self, trainer: L.Trainer) -> tuple[bool, int]:
         """Whether `last.ckpt` is due, and the number of the signal that stops the run, or 0."""
@@ -265,13 +265,12 @@ class Checkpoints(Checkpoint):
         return score
 
     def _note(self, trainer: L.Trainer) -> None:
-        """Write down what only this moment, between two updates, can tell."""
-        random = [random_state(trainer.strategy.root_device)]
-        if trainer.world_size > 1:
-            random *= trainer.world_size
-            dist.all_gather_object(random, random[0])
+        """Keep what only this moment, between two updates, can tell."""
         rows = [each.rows for each in trainer.loggers if isinstance(each, CsvLogger)]
-        self._between = {"random": random, "rows": rows[0] if rows else None}
+        self._between = {
+            "random": random_state(trainer.strategy.root_device),
+            "rows": rows[0] if rows else None,
+        }
 
     def _save(self, trainer: L.Trainer) -> None:
         if self._update_is_whole(trainer):
@@ -288,17 +287,3 @@ class Checkpoints(Checkpoint):
                 stop.signal, trainer.global_step, trainer.default_root_dir,
             )  # fmt: skip
             raise stop
-
-
-def second_name(file: Path, name: Path) -> None:
-    """Let `name` be the same file, whole at any moment; that costs neither time nor space."""
-    if name.exists() and name.samefile(file):
-        return
-    aside = name.with_name(f".{name.name}.{os.getpid()}")
-    aside.unlink(missing_ok=True)
-    try:
-        os.link(file, aside)
-        os.replace(aside, name)
-    except OSError:  # a file system without such links
-        with file.open("rb") as source, whole_file(name, KEY, "wb") as target:
-            shutil.copyfileobj(source, target)

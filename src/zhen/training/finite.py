@@ -1,6 +1,7 @@
 """What happens when the training loss is NaN or infinite."""
 
 import logging
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -19,15 +20,25 @@ class FiniteLoss:
 
     Args:
         action: "stop" ends the training; "skip" leaves the weights as they are for that update.
+        named: the training pairs of these numbers, for messages.
     """
 
-    def __init__(self, action: Literal["stop", "skip"]) -> None:
-        self._action = action
+    def __init__(self, action: Literal["stop", "skip"], named: Callable[[list[int]], str]) -> None:
+        self._action, self._named = action, named
         self._noted: list[tuple[int, Tensor, list[int]]] = []  # update, loss, pairs
 
     def note(self, update: int, loss: Tensor, indices: list[int]) -> None:
         """Remember the loss of a (micro-)batch; `update` counts from 1."""
         self._noted.append((update, loss.detach(), indices))
+
+    def check(self) -> None:
+        """Before a checkpoint: every loss that led to it is finite. Every rank must ask.
+
+        Raises:
+            UserError: as `good`.
+        """
+        if self._action == "stop":  # else no update was made with such a loss
+            self.good(now=True)
 
     def good(self, now: bool = False) -> bool:
         """Before an update: whether it may be made. Every rank must ask.
@@ -54,10 +65,9 @@ class FiniteLoss:
             return True
         message = "another rank's training loss is not finite"
         if bad:
-            update, loss, indices = bad[0]
+            update, loss, pairs = bad[0]
             message = (
-                f"the training loss of update {update} is {loss.item()} for pairs"
-                f" {', '.join(map(str, indices))} of data.train (counted from 0)"
+                f"the training loss of update {update} is {loss.item()} for {self._named(pairs)}"
             )
         if self._action == "stop":
             raise UserError(

@@ -124,7 +124,7 @@ class TranslationModule(L.LightningModule):
         self._label_smoothing = label_smoothing
         self._training_loss = compiled(token_loss) if compile else token_loss
         self._decode = decode
-        self._finite = FiniteLoss(nonfinite_loss)
+        self._finite = FiniteLoss(nonfinite_loss, self._named)
         self._totals: dict[str, SplitTotals] = {}
         # What the last validation, and each test part by its name, found.
         self.validation: Evaluation | None = None
@@ -157,6 +157,18 @@ class TranslationModule(L.LightningModule):
             tokens_per_update=self._data.target_tokens / updates_of_plan,
         )
 
+    def on_fit_start(self) -> None:
+        # With one seed, all ranks would drop out the same units.
+        if self.global_rank:
+            torch.manual_seed(torch.initial_seed() + self.global_rank)
+
+    def on_train_start(self) -> None:
+        # A run that goes on brings the rate of its next update, but may have another length now.
+        scheduler: Any = self.lr_schedulers()
+        rates = zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
+        for group, (peak, share) in zip(scheduler.optimizer.param_groups, rates, strict=True):
+            group["lr"] = peak * share(scheduler.last_epoch)
+
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         found = self._training_loss(self.model, batch, self._label_smoothing)
         loss = found.smoothed.detach() / found.tokens
@@ -164,7 +176,7 @@ class TranslationModule(L.LightningModule):
         self.log_dict(
             {
                 "train/loss": loss,
-                "train/lr": self.lr_schedulers().get_last_lr()[0],  # type: ignore[union-attr]
+                "train/lr": self.trainer.optimizers[0].param_groups[0]["lr"],
             },
             batch_size=found.tokens,
         )
@@ -199,12 +211,19 @@ class TranslationModule(L.LightningModule):
         self.tests = {part: self._finish(part) for part in self._data.test_parts}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._finite.good(now=True)  # or no checkpoint
+        self._finite.check()
         checkpoint["zhen"] = self.translator.description()
 
     @property
     def _data(self) -> TranslationData:
         return self.trainer.datamodule  # type: ignore[attr-defined]
+
+    def _named(self, indices: list[int]) -> str:
+        """Training pairs by their numbers in the corpus, which cleaning and `max_length` thin."""
+        pairs = self._data.split("train")
+        numbers = ", ".join(map(str, pairs.rows[indices]))
+        first = pairs.where(indices[0])
+        return f"pairs {numbers} of {self._data.key('train')} (counted from 0; {first} first)"
 
     def _evaluate(self, split: str, batch: Batch, options: DecodeOptions) -> None:
         if split not in self._totals:

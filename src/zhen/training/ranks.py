@@ -167,7 +167,7 @@ class Watch:
             if self._over:
                 return
             if os.getppid() != self._parent:  # rank 0, where Lightning started this one
-                self._end(0, LOST)
+                return self._end(0, LOST)
         try:
             store = dist.distributed_c10d._get_default_store()
             if self._rank == 0:
@@ -180,7 +180,7 @@ class Watch:
             log.warning("the ranks do not watch each other: %s", one_line(error))
             return
         except RuntimeError:  # of the store, which lives in rank 0
-            self._end(0, LOST)
+            return self._end(0, LOST)
         if self._rank == 0:
             self._welcome(server)
         else:
