@@ -57,6 +57,7 @@ def run(job: Job) -> None:
     from zhen.config import build
     from zhen.training.loss import token_loss
     from zhen.training.module import parameter_groups
+    from zhen.training.schedule import Pace
 
     cfg = OmegaConf.load(f"{job.folder}/zhen.yaml")
     # As the command has it: what determinism costs is no part of what is around the step.
@@ -69,8 +70,9 @@ def run(job: Job) -> None:
     model: Transformer = build(cfg.model, "model", **sizes).to(job.device)
     optimizer = build(cfg.optimizer, "optimizer")(parameter_groups(model))
     schedule = build(cfg.scheduler, "scheduler")
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done + 1, None))
     loader = data.train_dataloader()
+    pace = Pace(None, len(loader), data.target_tokens / len(loader))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: schedule(done + 1, pace))
     watch = clock(job, model)
     for epoch in count():
         loader.sampler.set_epoch(epoch)  # type: ignore[attr-defined]

@@ -103,6 +103,8 @@ class _Report(L.Callback):
     ) -> None:
         if not isinstance(exception, SystemExit):
             self._watch.failed(exception)
+            if not isinstance(exception, UserError):
+                self._watch.explain()  # while the run's log is still open
 
 
 class Watch:
