@@ -42,15 +42,13 @@ class Table:
     """The part of a Transformer that decoding uses."""
 
     pad_id = PAD
+    num_parameters = 0
 
     def __init__(self, next_piece: Distribution, vocab_size: int, max_positions: int = 100) -> None:
         self.next_piece = next_piece
         self.vocab_size = vocab_size
         self.max_positions = max_positions
         self.batch_sizes: list[int] = []
-
-    def parameters(self) -> list[Tensor]:
-        return []
 
     def start(self, source: Tensor) -> TableCache:
         return TableCache(source[:, 0].tolist(), [[()] for _ in source])
