@@ -53,7 +53,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 BAD = [
     # a key that does not exist
-    ("modle=tiny", "`modle` is not a key; did you mean `model` or `"),
+    ("modle=tiny", "`modle` is not a key; did you mean `model`?"),
     ("modle.d_model=64", "`modle.d_model` is not a key; did you mean `model.d_model`?"),
     ("optimiser.lr=1", "`optimiser.lr` is not a key; did you mean `optimizer.lr`?"),
     ("lr=0.1", "`lr` is not a key; did you mean `optimizer.lr`?"),
