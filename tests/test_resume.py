@@ -82,6 +82,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, tsv: dict[str, Path]) -> Pla
 @pytest.fixture
 def here(place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Train:
     """Runs `zhen.train` in this process, which spares it the imports: status, output, errors."""
+    # As many threads as the other processes have: the bits of a sum depend on them.
+    torch.set_num_threads(1)
 
     def run(*arguments: str, run_id: str | None = None) -> tuple[int, str, str]:
         for name in os.environ.keys() - place.environment.keys():
