@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scripts.arguments import count
 
 if TYPE_CHECKING:  # the first process imports next to nothing: what the others hold is their own
     from omegaconf import DictConfig
@@ -269,11 +270,6 @@ def padded(plan: EpochPlan, lengths: Lengths) -> NDArray[np.int64]:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    def count(text: str) -> int:
-        if int(text) < 1:
-            raise ValueError
-        return int(text)
-
     parser = argparse.ArgumentParser(
         prog="bench data",
         description=__doc__,

@@ -30,6 +30,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import ctranslate2
 import torch
 import transformers
+from scripts.arguments import count
 from scripts.peers import (
     ctranslate2_options,
     names,
@@ -172,11 +173,6 @@ def read_sources(text: Path | None, checkpoint: Path, translator: Translator) ->
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    def count(text: str) -> int:
-        if int(text) < 1:
-            raise ValueError
-        return int(text)
-
     parser = argparse.ArgumentParser(
         prog="bench decode",
         description=__doc__,

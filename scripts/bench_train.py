@@ -47,6 +47,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from scripts.arguments import count
 from scripts.race.job import Job
 
 from zhen.errors import UserError, one_line
@@ -380,11 +381,6 @@ def row(its: list[Report], ours: list[Report] | None, ceilings: list[float]) -> 
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    def count(text: str) -> int:
-        if int(text) < 1:
-            raise ValueError
-        return int(text)
-
     def whole(text: str) -> int:
         if int(text) < 0:
             raise ValueError

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.apart import environment_apart
 
 from zhen.config import run_command
 
@@ -29,7 +30,6 @@ class Place:
 
     def __init__(self, folder: Path, tsv: dict[str, Path]) -> None:
         self.folder, self.runs = folder, folder / "runs"
-        (folder / "home").mkdir()
         self.paths = [f"paths.runs={self.runs}", f"paths.cache={folder / 'cache'}"]
         self.data = ["debug=fast", "data=files", *(f"data.{n}={p}" for n, p in tsv.items())]
         # What the tests lean on, however the defaults may change.
@@ -38,9 +38,7 @@ class Place:
             "scheduler=inverse_sqrt",
             "scheduler.warmup=10",
         ]
-        outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
-        self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+        self.environment = environment_apart(folder)
 
     def start(self, command: str, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.apart import environment_apart
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,6 @@ class Place:
 
     def __init__(self, folder: Path, tsv: dict[str, Path]) -> None:
         self.folder, self.runs = folder, folder / "runs" / "ranks"
-        (folder / "home").mkdir()
         self.settings = [
             "debug=fast",
             "trainer=ddp_cpu",
@@ -42,9 +41,7 @@ class Place:
             f"paths.runs={folder / 'runs'}",
             f"paths.cache={folder / 'cache'}",
         ]
-        outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
-        self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+        self.environment = environment_apart(folder)
 
     def start(self, *command: str, **variables: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -9,13 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
+from tests.apart import environment_apart
 
 from zhen.config import run_command
 from zhen.train import train
@@ -32,7 +33,6 @@ class Place:
 
     def __init__(self, folder: Path, tsv: dict[str, Path]) -> None:
         self.folder, self.runs = folder, folder / "runs"
-        (folder / "home").mkdir()
         self.files = {name: folder / f"{name}.tsv" for name in tsv}
         for name, path in tsv.items():
             shutil.copy(path, self.files[name])
@@ -52,9 +52,7 @@ class Place:
             "scheduler.warmup=5",
         ]
         self.paths = [f"paths.runs={self.runs}", f"paths.cache={folder / 'cache'}"]
-        outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
-        self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+        self.environment = environment_apart(folder)
 
     def start(self, *command: str, run_id: str, **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -80,9 +78,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, tsv: dict[str, Path]) -> Pla
 
 
 @pytest.fixture
-def here(place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Train:
+def here(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Train]:
     """Runs `zhen.train` in this process, which spares it the imports: status, output, errors."""
     # As many threads as the other processes have: the bits of a sum depend on them.
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
 
     def run(*arguments: str, run_id: str | None = None) -> tuple[int, str, str]:
@@ -101,7 +102,8 @@ def here(place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFix
             status = stop.code
         return (status, *capfd.readouterr())
 
-    return run
+    yield run
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

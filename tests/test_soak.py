@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.apart import environment_apart
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,6 @@ class Soak:
 
     def __init__(self, folder: Path, tsv: dict[str, Path]) -> None:
         self.folder, self.run = folder, folder / "runs" / "debug" / "killed"
-        (folder / "home").mkdir()
         self.settings = [
             "debug=fast",
             "data=files",
@@ -51,9 +51,7 @@ class Soak:
             "scheduler=linear",
             "scheduler.warmup=5",
         ]
-        outside = ("WANDB_", "ZHEN_", "SLURM_", "HYDRA_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
-        self.environment = {**kept, "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+        self.environment = environment_apart(folder)
 
     def start(self, place: str, number: int, run_id: str) -> subprocess.Popen[bytes]:
         paths = [f"paths.runs={self.folder / 'runs'}", f"paths.cache={self.folder / 'cache'}"]
