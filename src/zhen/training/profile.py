@@ -118,7 +118,7 @@ class Profile(L.Callback):
             "",
             f"{lasting / MIB:,.0f} MiB stay: weights, gradients, optimizer",
             f"{passing / MIB:,.0f} MiB more at the peak of a micro-batch of"
-            f" {max(self._padded):,} padded tokens: {each / 1024:,.1f} KiB a token",
+            f" {max(self._padded):,} padded tokens: {each / 1024:,.2f} KiB a token",
             f"{total / MIB:,.0f} MiB is the memory of the device",
             f"data.batch.tokens={budget:,} at most, by estimate, takes {SAFE:.0%} of it",
         ]
