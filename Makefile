@@ -76,11 +76,15 @@ corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 bench: setup ## measure: ARGS='decode CHECKPOINT', 'data --pairs 1000000' or 'train --corpus T'
 	@$(RUN) scripts/bench.py
 
+# Most tests wait for a process that they started, so two at a time take little more than half as
+# long. A file's tests stay together, with the runs that they share.
+PARALLEL := --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
 test: setup ## run all tests; ARGS='-k name' goes to pytest
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest $(PARALLEL)
 
 test-fast: setup ## run the tests without the slow ones
-	@$(RUN) -m pytest -m "not slow"
+	@$(RUN) -m pytest $(PARALLEL) -m "not slow"
 
 soak: setup ## kill a training twenty times, and see it end as if nobody had touched it
 	@ZHEN_SOAK_KILLS=20 $(RUN) -m pytest tests/test_soak.py tests/training/test_checkpoints.py

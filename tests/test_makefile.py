@@ -33,6 +33,9 @@ TARGETS = (
     "help setup data-check train evaluate translate attention corpus bench"
     " test test-fast soak lint format clean"
 ).split()
+PARALLEL = (
+    "--numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder"
+).split()
 
 RECORDER = """
 import json, os, sys
@@ -358,7 +361,7 @@ def test_a_setting_without_use_is_refused(checkout: Checkout, words: list[str], 
 def test_two_targets_share_what_either_takes(checkout: Checkout) -> None:
     calls = checkout.make("-j4", "test", "train", "evaluate", "x=1", "CKPT=c").calls
     assert [call.argv for call in calls] == [
-        ["-m", "pytest"],
+        ["-m", "pytest", *PARALLEL],
         ["-m", "zhen.train", "x=1"],
         ["-m", "zhen.evaluate", "x=1", "ckpt='c'"],
     ]
@@ -378,8 +381,8 @@ def test_help_is_the_default_and_lists_every_target(checkout: Checkout) -> None:
     [
         ("corpus", [["scripts/phrasebook/build.py"]]),
         ("bench", [["scripts/bench.py"]]),
-        ("test", [["-m", "pytest"]]),
-        ("test-fast", [["-m", "pytest", "-m", "not slow"]]),
+        ("test", [["-m", "pytest", *PARALLEL]]),
+        ("test-fast", [["-m", "pytest", *PARALLEL, "-m", "not slow"]]),
         ("soak", [["-m", "pytest", "tests/test_soak.py", "tests/training/test_checkpoints.py"]]),
     ],
 )

@@ -192,3 +192,14 @@ def test_ranks_go_on_where_they_were(place: Place) -> None:
     assert all(torch.equal(two["state_dict"][name], it) for name, it in one["state_dict"].items())
     ranks = [[each["torch"] for each in run["resume"]["random"]] for run in (one, two)]
     assert all(map(torch.equal, *ranks)) and not torch.equal(*ranks[0])
+
+    # Then on one rank, and on two again.
+    for updates, ranks, strategy in ((6, 1, "auto"), (8, 2, "ddp")):
+        place.train(
+            *("-m", "zhen.train", f"resume={cut}", f"trainer.max_steps={updates}"),
+            *(f"trainer.devices={ranks}", f"trainer.strategy={strategy}", *paths),
+        )
+        results = json.loads((cut / "results.json").read_text(encoding="utf-8"))
+        state = torch.load(cut / "checkpoints" / "last.ckpt", weights_only=True)
+        assert results["updates"] == state["global_step"] == updates
+        assert state["resume"]["world_size"] == ranks == len(state["resume"]["random"])

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +80,7 @@ class Run:
         """Go on from last.ckpt, if there is one, until the end or until harm is done."""
         make_data, make_module, make_trainer = self._make
         settings = {"max_epochs": 2, **self._settings, **changes}
-        keeps = ("monitor", "mode", "every_n_updates", "every_minutes")
+        keeps = ("monitor", "mode", "every_n_updates", "every_minutes", "keep_every_n_updates")
         kept = {"monitor": "val/chrf"} | {k: settings.pop(k) for k in keeps if k in settings}
         averages = Averages(**settings.pop("averages", {}))
         torch.manual_seed(1)
@@ -272,7 +273,20 @@ def test_the_clock_asks_for_checkpoints_too(
     assert saved == [2, 4, 6]
 
 
-@pytest.mark.parametrize("name", ["every_n_updates", "every_minutes"])
+def test_states_that_stay(make_run: Maker) -> None:
+    """At a validation, between two, at the end; a run can go on from any of them."""
+    run = make_run("run", keep_every_n_updates=3, val_check_interval=2).train()
+    numbers = [int(path.stem[7:]) for path in run.keeper.dirpath.glob("update-*.ckpt")]
+    assert sorted(numbers) == [3, 6, 9, 12]
+    assert all(run.load(f"update-{n}.ckpt")["global_step"] == n for n in numbers)
+
+    whole = all_weights(run.load())
+    shutil.copy(run.keeper.dirpath / "update-9.ckpt", run.keeper.last)
+    weights = all_weights(run.train().load())
+    assert all(torch.equal(weights[key], whole[key]) for key in whole)
+
+
+@pytest.mark.parametrize("name", ["every_n_updates", "every_minutes", "keep_every_n_updates"])
 def test_numbers_that_make_no_sense(name: str) -> None:
     with pytest.raises(ValueError, match=f"`{name}` must be above 0, but is 0"):
         Checkpoints(dirpath="x", monitor=None, **{name: 0})

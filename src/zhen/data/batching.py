@@ -16,8 +16,8 @@ of a schedule depends. Everything is done with shapes, of which a corpus has som
 whole arrays; nothing loops over pairs.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, sqrt
@@ -205,46 +205,65 @@ def _cut(shapes: Sequence[Shape], batches: int) -> NDArray[np.int64]:
     least = budgets[
         bisect_left(budgets, True, key=lambda tokens: _count(shapes, tokens) <= batches)
     ]
-    sizes, times = np.array(_fill(shapes, least)).T
-    rows = np.repeat(sizes, times)
-    # With a little less budget they would be too many. Some are halved, and that is enough: halves
-    # of all would fit into that budget, and `_fill` makes as few as can be.
-    largest = np.sort(np.argsort(-rows, kind="stable")[: batches - len(rows)])
-    halves = rows[largest] // 2
-    rows[largest] -= halves
-    return np.insert(rows, largest, halves)
+    # One piece less for all would make too many. Each pair more that has it adds a batch or none:
+    # the batch that it begins is cut into two that fit, and `_fill` makes as few as can be. So
+    # some number of pairs makes just enough, and the largest fills the last batch, too.
+    pairs = range(sum(counts) + 1)
+    tight = bisect_right(pairs, batches, key=lambda some: _count(shapes, least, some)) - 1
+    sizes, times = np.array(_fill(shapes, least, tight)).T
+    return np.repeat(sizes, times)
 
 
-def _count(shapes: Sequence[Shape], tokens: int) -> int:
-    return sum(times for _, times in _fill(shapes, tokens))
+def _count(shapes: Sequence[Shape], tokens: int, tight: int = 0) -> int:
+    return sum(times for _, times in _fill(shapes, tokens, tight))
 
 
-def _fill(shapes: Sequence[Shape], tokens: int) -> list[tuple[int, int]]:
+def _fill(shapes: Sequence[Shape], tokens: int, tight: int = 0) -> list[tuple[int, int]]:
     """Fill batch after batch with neighbours until the next pair would exceed the budget.
 
     A pair that exceeds it alone is a batch. No other cut into runs of neighbours has fewer.
+
+    Args:
+        shapes: in order.
+        tokens: the budget; a batch that begins with one of the first `tight` pairs has one less.
+        tight: see there.
 
     Returns:
         How many rows, and in how many batches on end.
     """
     sizes: list[tuple[int, int]] = []
-    rows = longest_source = longest_target = 0  # of the batch that is being filled
-    for source, target, count in shapes:
-        longest_source = max(longest_source if rows else 0, source)
-        longest_target = max(longest_target if rows else 0, target)
-        room = max(tokens // (longest_source + longest_target) - rows, 0)
+    rows = longest_source = longest_target = budget = 0  # of the batch that is being filled
+    for source, target, count, now in _budgeted(shapes, tokens, tight):
+        if not rows:
+            longest_source, longest_target, budget = 0, 0, now
+        longest_source = max(longest_source, source)
+        longest_target = max(longest_target, target)
+        room = max(budget // (longest_source + longest_target) - rows, 0)
         if count <= room:
             rows += count
             continue
         if rows:
             sizes.append((rows + room, 1))
             count -= room
-        longest_source, longest_target = source, target
-        full = max(tokens // (source + target), 1)
+        longest_source, longest_target, budget = source, target, now
+        full = max(budget // (source + target), 1)
         times, rows = divmod(count, full)
         if times:
             sizes.append((full, times))
     return [*sizes, (rows, 1)] if rows else sizes
+
+
+def _budgeted(
+    shapes: Sequence[Shape], tokens: int, tight: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """The shapes with the budget of a batch that begins there."""
+    for source, target, count in shapes:
+        few = min(count, tight)
+        tight -= few
+        if few:
+            yield source, target, few, tokens - 1
+        if few < count:
+            yield source, target, count - few, tokens
 
 
 def _listed(source: Lengths, target: Lengths, counts: NDArray[np.int64]) -> list[Shape]:

@@ -36,6 +36,7 @@ MAY_CHANGE = (
     "trainer.accumulate_grad_batches",
     "trainer.log_every_n_steps",
     "callbacks.checkpoint.every_n_updates",
+    "callbacks.checkpoint.keep_every_n_updates",
     "callbacks.checkpoint.every_minutes",
     "callbacks.progress",
     "callbacks.samples",

@@ -72,6 +72,8 @@ class Checkpoints(Checkpoint):
         mode: whether less or more is better.
         every_n_updates: also write `last.ckpt` whenever so many updates are done; None: do not.
         every_minutes: also write it after so many minutes; None: do not.
+        keep_every_n_updates: keep the state after every so many updates as `update-N.ckpt`, too;
+            None: do not.
 
     Raises:
         ValueError: a number is not above 0.
@@ -85,14 +87,20 @@ class Checkpoints(Checkpoint):
         mode: Literal["min", "max"] = "max",
         every_n_updates: int | None = None,
         every_minutes: float | None = None,
+        keep_every_n_updates: int | None = None,
     ) -> None:
-        for name, value in (("every_n_updates", every_n_updates), ("every_minutes", every_minutes)):
+        for name, value in (
+            ("every_n_updates", every_n_updates),
+            ("every_minutes", every_minutes),
+            ("keep_every_n_updates", keep_every_n_updates),
+        ):
             if value is not None and not value > 0:
                 raise ValueError(f"`{name}` must be above 0, but is {value}")
         self.dirpath = Path(dirpath)
         self.last, self.best = self.dirpath / "last.ckpt", self.dirpath / "best.ckpt"
         self._monitor, self._sign = monitor, 1 if mode == "max" else -1
         self._every_n_updates, self._every_minutes = every_n_updates, every_minutes
+        self._keep_every_n_updates = keep_every_n_updates
         self._signals = Signals()
         self.best_score: float | None = None
         self._best_update = 0
@@ -240,8 +248,8 @@ class Checkpoints(Checkpoint):
     def _asked(self, trainer: L.Trainer) -> tuple[bool, int]:
         """Whether `last.ckpt` is due, and the number of the signal that stops the run, or 0."""
         due = False
-        if self._every_n_updates is not None:
-            due = trainer.global_step % self._every_n_updates == 0
+        for every in (self._every_n_updates, self._keep_every_n_updates):
+            due |= every is not None and trainer.global_step % every == 0
         if self._every_minutes is not None:
             due |= time.monotonic() - self._time >= 60 * self._every_minutes
         asked = torch.tensor([int(due), self._signals.received])
@@ -276,7 +284,10 @@ class Checkpoints(Checkpoint):
         if self._update_is_whole(trainer):
             self._note(trainer)
         trainer.save_checkpoint(self.last, weights_only=False)
-        self._saved_update = trainer.global_step
+        self._saved_update = update = trainer.global_step
+        every = self._keep_every_n_updates
+        if every is not None and update % every == 0 and trainer.is_global_zero:
+            second_name(self.last, self.dirpath / f"update-{update}.ckpt", KEY)
         self._time = time.monotonic()
 
     def _stop_if(self, number: int, trainer: L.Trainer) -> None:
