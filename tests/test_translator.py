@@ -277,7 +277,9 @@ def test_each_vocabulary_has_its_side(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [(CHINESE, ENGLISH), (ENGLISH, ENGLISH), (CHINESE, CHINESE)], ids=str
+    ("source", "target"),
+    [(CHINESE, ENGLISH), (ENGLISH, ENGLISH), (CHINESE, CHINESE)],
+    ids=["turned", "English twice", "Chinese twice"],
 )
 def test_vocabularies_of_another_model(
     source: Vocabulary, target: Vocabulary, tmp_path: Path
