@@ -7,21 +7,25 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast soak lint format clean
+TARGETS := help setup data-check train evaluate translate attention compare corpus bench test test-fast soak lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := data-check train evaluate translate attention
-TAKE_ARGS := data-check train evaluate translate attention corpus bench test test-fast
+TAKE_OVERRIDES := data-check train evaluate translate attention compare
+TAKE_ARGS := data-check train evaluate translate attention compare corpus bench test test-fast
+TAKE_BASE := compare
 TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
-TAKE_OUT := data-check translate attention
+TAKE_OUT := data-check translate attention compare
+TAKE_RUNS := compare
+TAKE_SORT := compare
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
-SETTINGS := ARGS CKPT FILE OUT TARGET TEXT
+TAKE_WHERE := compare
+SETTINGS := ARGS BASE CKPT FILE OUT RUNS SORT TARGET TEXT WHERE
 
 GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
@@ -69,6 +73,9 @@ translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=pat
 
 attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=folder, CKPT=path
 	@$(RUN) -m zhen.attention
+
+compare: setup ## runs side by side: RUNS="a/* b/*" WHERE="model=tiny" SORT=key BASE=run OUT=file
+	@$(RUN) -m zhen.compare
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py

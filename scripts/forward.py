@@ -2,8 +2,8 @@
 
     forward.py MAKE_PID "KIND..." COMMAND...
 
-KIND says what the target takes: OVERRIDES (of Hydra), or one of make's settings ARGS, CKPT, FILE,
-OUT, TARGET and TEXT. The Makefile has already refused what no target takes.
+KIND says what the target takes: OVERRIDES (of Hydra), or one of make's SETTINGS, as ARGS or TEXT.
+The Makefile has already refused what no target takes.
 
 make turns each `key=value` word into a variable and lists them all in MAKEOVERRIDES: the newest
 first, `$` doubled, a backslash before blanks and backslashes. So the values are exact, but the
@@ -20,8 +20,17 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "TARGET", "TEXT", "VENV"}
-PATHS = {"CKPT": "ckpt", "FILE": "input", "OUT": "output"}  # setting -> the key it stands for
+# The settings that stand for a key, and which.
+KEYS = {
+    "BASE": "base",
+    "CKPT": "ckpt",
+    "FILE": "input",
+    "OUT": "output",
+    "RUNS": "runs",
+    "SORT": "sort",
+    "WHERE": "where",
+}
+SETTINGS = {*KEYS, "ARGS", "PYTHON", "TARGET", "TEXT", "VENV"}
 # make's variables describe the make that runs this, not one that the command may start.
 MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ZHEN_MAKEOVERRIDES")
 
@@ -93,10 +102,10 @@ def main() -> None:
     settings = {name: variables[name] for name in taken if name in variables}
     if "OVERRIDES" in taken:
         command += [f"{name}={value}" for name, value in variables.items() if name not in SETTINGS]
-    for name, key in PATHS.items():
+    for name, key in KEYS.items():
         if name in settings:
             if not settings[name]:
-                fail(f"{name}= is empty: give a path, or leave {name} out")
+                fail(f"{name}= is empty: give a value, or leave {name} out")
             command.append(f"{key}={hydra_quote(settings[name])}")
     if "TEXT" in settings and "FILE" not in taken:  # one sentence, not lines to read
         command.append(f"text={hydra_quote(settings.pop('TEXT'))}")

@@ -115,6 +115,7 @@ def test_run_directory_holds_what_the_design_says(place: Place, run_dir: Path) -
         "overrides.yaml",
         "provenance.json",
         "metrics.csv",
+        "clock.csv",
         "log.txt",
         "checkpoints/best.ckpt",
         "checkpoints/last.ckpt",
@@ -189,6 +190,12 @@ def test_log_metrics_and_provenance(run_dir: Path, first: Done, tsv: dict[str, P
     assert float(validation["val/perplexity"]) > 1
     about = json.loads((run_dir / "provenance.json").read_text(encoding="utf-8"))
     assert (about["seed"], about["run"]) == (0, "first")
+    assert {name: about["choices"][name] for name in ("model", "data", "debug", "decode")} == {
+        "model": "tiny",
+        "data": "files",
+        "debug": "fast",
+        "decode": "greedy",
+    }
     assert set(about["corpus"]) == {"train", "val", "test"}
 
 
@@ -546,7 +553,9 @@ def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -
         assert error == "error: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
+@pytest.mark.parametrize(
+    "command", ["train", "evaluate", "translate", "attention", "compare", "data_check"]
+)
 def test_help_takes_no_time(place: Place, command: str) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = place.run(command, "--help")

@@ -30,7 +30,7 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train evaluate translate attention corpus bench"
+    "help setup data-check train evaluate translate attention compare corpus bench"
     " test test-fast soak lint format clean"
 ).split()
 PARALLEL = (
@@ -328,6 +328,22 @@ def test_data_check_takes_overrides_and_a_folder(checkout: Checkout) -> None:
     }
 
 
+def test_compare_takes_its_settings_whatever_they_look_like(checkout: Checkout) -> None:
+    given = {
+        "RUNS": "phrasebook/* 'two words'/x",
+        "WHERE": "model=tiny,small optimizer.lr=1e-3 seed!=0",
+        "SORT": "-val/bleu",
+        "BASE": "tiny/20261130-151234",
+        "OUT": "a folder/compare.html",
+    }
+    call = checkout.call("compare", *(f"{name}={value}" for name, value in given.items()))
+    assert call.argv[:2] == ["-m", "zhen.compare"]
+    keys = {"RUNS": "runs", "WHERE": "where", "SORT": "sort", "BASE": "base", "OUT": "output"}
+    assert dict(map(hydra_value, call.argv[2:])) == {
+        keys[name]: value for name, value in given.items()
+    }
+
+
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     call = checkout.call("bench", "ARGS=decode 'runs/a b/best.ckpt' --rounds 5")
     assert call.argv == ["scripts/bench.py", "decode", "runs/a b/best.ckpt", "--rounds", "5"]
@@ -343,6 +359,10 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
         (["data-check", "TEXT=x"], "TEXT="),
         (["evaluate", "FILE=x"], "FILE="),
         (["evaluate", "OUT=x"], "OUT="),
+        (["train", "BASE=x"], "BASE="),
+        (["evaluate", "WHERE=x"], "WHERE="),
+        (["compare", "RUNS="], "RUNS="),
+        (["compare", "CKPT=x"], "CKPT="),
         (["lint", "ARGS=x"], "ARGS="),
         (["test", "model=small"], "model="),
         (["bench", "CKPT=x"], "CKPT="),

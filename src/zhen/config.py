@@ -45,6 +45,7 @@ __all__ = [
     "build_all",
     "check",
     "compose",
+    "current_choices",
     "current_overrides",
     "resolve",
     "run_command",
@@ -52,6 +53,7 @@ __all__ = [
 
 Command = Callable[[DictConfig], Any]
 _overrides: list[str] = []
+_choices: dict[str, str | None] = {}
 
 
 def run_command(command: Command, config_name: str) -> None:
@@ -120,6 +122,11 @@ def _leave(message: str, status: int) -> NoReturn:
 def current_overrides() -> list[str]:
     """The overrides of the job that runs now, as given on the command line."""
     return list(_overrides)
+
+
+def current_choices() -> dict[str, str | None]:
+    """The option of each configuration group in the job that runs now, as {"model": "tiny"}."""
+    return dict(_choices)
 
 
 def build(node: DictConfig, key: str, **extra: Any) -> Any:
@@ -276,6 +283,12 @@ def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
         sys.argv = [argv[0], *options, *job]
     HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
     _overrides[:] = job
+    _choices.clear()
+    _choices.update(
+        (str(group), option)
+        for group, option in here.runtime.choices.items()
+        if not str(group).startswith("hydra")
+    )
     environment = dict(os.environ)
     try:
         yield number

@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 from zhen.config import (
     build,
     build_all,
+    current_choices,
     current_overrides,
     resolve,
     run_command,
@@ -44,6 +45,7 @@ def train(cfg: DictConfig) -> float | None:
     from zhen.runs.resume import find
     from zhen.training.callbacks import Progress
     from zhen.training.checkpoints import Checkpoints
+    from zhen.training.clock import Clock
     from zhen.training.devices import described, set_up_device
     from zhen.training.module import TranslationModule
     from zhen.training.ranks import ending_together
@@ -72,7 +74,8 @@ def train(cfg: DictConfig) -> float | None:
     loggers = build_all(cfg.logger, "logger", supplied={"wandb": {"config": resolve(cfg)}})
     trainer = build(
         cfg.trainer, "trainer",
-        callbacks=callbacks, logger=loggers, enable_checkpointing=keeper is not None,
+        callbacks=[*callbacks, Clock(cfg.paths.run_dir)], logger=loggers,
+        enable_checkpointing=keeper is not None,
     )  # fmt: skip
     os.environ[DEVICES] = str(trainer.num_devices)  # for the ranks that Lightning starts
 
@@ -183,7 +186,7 @@ def write_down(
     from zhen.runs.provenance import provenance
 
     device = f"{trainer.world_size} x {trainer.strategy.root_device}"
-    about = provenance(cfg, data.fingerprint, device)
+    about = provenance(cfg, current_choices(), data.fingerprint, device)
     if before is None:
         run.write_settings(cfg, current_overrides(), about)
     else:

@@ -14,9 +14,11 @@ from zhen.runs.provenance import command, git, packages, provenance
 
 
 def test_everything_is_plain_json() -> None:
-    found = provenance(OmegaConf.create({"seed": 0}), corpus={"train": "ab12"}, device="cpu")
+    choices = {"model": "tiny", "debug": None}
+    found = provenance(OmegaConf.create({"seed": 0}), choices, {"train": "ab12"}, device="cpu")
     assert json.loads(json.dumps(found)) == found
     assert found["seed"] == 0 and found["corpus"] == {"train": "ab12"} and found["device"] == "cpu"
+    assert found["choices"] == choices
     assert found["packages"]["hydra-core"] == "1.3.8"
     assert found["python"] == sys.version.split()[0]
     assert datetime.fromisoformat(found["started"]).tzinfo is not None

@@ -1,27 +1,19 @@
-"""The page in a real browser: it opens alone, shows Chinese, and answers to choices and mouse.
+"""The page in a real browser: it opens alone, shows Chinese, and answers to choices and mouse."""
 
-Where there is no chromium with its chromedriver this is skipped, unless ZHEN_NEEDS_BROWSER says
-that there must be one.
-"""
-
-import json
-import os
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
+from tests.viewer.browser import BROWSER, DRIVER, NEEDED, open_chrome, requests
 from tests.viewer.toy import BUTTERFLY, TOKENIZER, make
 
 from zhen.viewer.look import AttentionMap, look
 from zhen.viewer.page import page
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-NEEDED = os.environ.get("ZHEN_NEEDS_BROWSER") == "1"
 TRANSLATOR = make(max_positions=300)
 HOSTILE = "<b>a</b> &lt; $x$ </script><script>document.title='stolen'</script>"
 
@@ -32,22 +24,7 @@ def test_there_is_a_browser_where_there_must_be_one() -> None:
 
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    if not (BROWSER and DRIVER):
-        pytest.skip("no chromium with chromedriver here")
-    options = ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in (
-        "headless=new",
-        "no-sandbox",
-        "disable-dev-shm-usage",
-        "window-size=1200,1000",
-    ):
-        options.add_argument(f"--{argument}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = Chrome(options=options, service=ChromeService(DRIVER))
-    yield chrome
-    chrome.quit()
+    yield from open_chrome(tmp_path_factory.mktemp("profile"))
 
 
 class Page:
@@ -92,13 +69,6 @@ class Page:
         y = (query + 0.5) / queries * map_.size["height"] - map_.size["height"] / 2
         return ActionChains(self.chrome).move_to_element_with_offset(map_, x, y)
 
-    def requests(self) -> list[str]:
-        events = [
-            json.loads(entry["message"])["message"] for entry in self.chrome.get_log("performance")
-        ]
-        sent = [each for each in events if each["method"] == "Network.requestWillBeSent"]
-        return [each["params"]["request"]["url"] for each in sent]
-
     def has_no_error(self) -> bool:
         return self.chrome.get_log("browser") == []
 
@@ -111,9 +81,9 @@ def butterfly(chrome: Chrome, tmp_path: Path) -> Page:
 def test_it_opens_without_the_network_and_without_an_error(chrome: Chrome, tmp_path: Path) -> None:
     opened = Page(chrome, tmp_path, BUTTERFLY, "you are")
     assert opened.has_no_error()
-    requests = opened.requests()
-    assert requests[0].startswith("file:///")
-    assert all(url.startswith("data:") for url in requests[1:])
+    asked = requests(chrome)
+    assert asked[0].startswith("file:///")
+    assert all(url.startswith("data:") for url in asked[1:])
     # And a script in it could not either.
     fetched = "fetch('http://127.0.0.1/').then(() => arguments[0](1), () => arguments[0](0))"
     assert chrome.execute_async_script(fetched) == 0

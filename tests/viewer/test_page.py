@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.resources import files
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from tests.viewer.toy import BUTTERFLY, TOKENIZER, make
 
 from zhen.viewer import page as module
+from zhen.viewer import template as template_module
 from zhen.viewer.look import look
 from zhen.viewer.page import page
 
@@ -45,7 +47,7 @@ def test_the_weights_and_labels_are_there() -> None:
 
 
 def test_the_page_forbids_itself_the_network_and_names_no_address_to_fetch() -> None:
-    template = module.files("zhen.viewer").joinpath("page.html").read_text(encoding="utf-8")
+    template = files("zhen.viewer").joinpath("page.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in template and "://" not in template
     assert "{{" not in page_of("你").replace(module.get_plotlyjs(), "")
 
@@ -67,7 +69,7 @@ def test_a_hostile_sentence_stays_a_sentence(text: str) -> None:
 )
 def test_any_sentence_comes_back(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(module, "get_plotlyjs", lambda: "")
-    monkeypatch.setattr(module, "cut_font", lambda texts: b"")
+    monkeypatch.setattr(template_module, "cut_font", lambda texts: b"")
     html = page_of("你")
     assert data_of(page_of("你", text))["target"] == text
     assert page_of("你", text).count("<") == html.count("<")

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zhen.data.report import Histogram, Section, Table
-from zhen.viewer import report_page as module
+from zhen.viewer import template
 from zhen.viewer.report_page import report_page
 from zhen.viewer.report_text import report_text
 from zhen.viewer.table import columns
@@ -117,6 +117,6 @@ def test_a_hostile_text_stays_a_text(place: str) -> None:
 @example("a\x00b")
 def test_any_text_comes_back(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "cut_font", lambda texts: b"")  # it takes its time
+        patch.setattr(template, "cut_font", lambda texts: b"")  # it takes its time
         page = Parsed(report_page("x", [Section("s", [Table(["a"], "<", [[text]])])]))
     assert re.sub(r"\s", "", text.replace("\x00", "\ufffd")) in re.sub(r"\s", "", page.text)

@@ -4,7 +4,8 @@
         config.yaml      the resolved configuration    overrides.yaml   what the command line asked
         provenance.json  where the run came from       log.txt, log.R.txt  by rank 0, R
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
-        metrics.csv      numbers over time             wandb/           the same, and more
+        metrics.csv      numbers by update             wandb/           the same, and more
+        clock.csv        tokens and time by update
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
         attention.html   what the heads look at        attention.png    the same at a glance
 
@@ -16,6 +17,7 @@ import errno
 import fcntl
 import logging
 import os
+import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,6 +155,20 @@ class RunDirectory:
                 raise
             finally:
                 file.close()
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether a process is inside `logging()`. To look does not get in the way of one."""
+        kinds = "qqihh" if sys.platform == "darwin" else "hhqqi"  # C's `struct flock`
+        kind = 3 if sys.platform == "darwin" else 0  # where its `l_type` stands
+        asked = [0] * len(kinds)
+        asked[kind] = fcntl.F_RDLCK
+        try:
+            with (self.path / "log.txt").open("rb") as file:
+                answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(kinds, *asked))
+        except OSError:  # no log, or a file system without locks
+            return False
+        return bool(struct.unpack(kinds, answer)[kind] != fcntl.F_UNLCK)
 
     def _lock(self, file: TextIO) -> None:
         """Until it is closed, or the process ends in whatever way."""

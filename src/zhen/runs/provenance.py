@@ -7,6 +7,7 @@ import shlex
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from zhen.compose import ROOT
 from zhen.runs.identity import run_id
 
 
-def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
+def provenance(
+    cfg: DictConfig, choices: Mapping[str, str | None], corpus: Any, device: str
+) -> dict[str, Any]:
     """What made this run, as plain data for `provenance.json`.
 
     Args:
         cfg: the configuration; its seed is recorded.
+        choices: the option of each group that made it.
         corpus: the fingerprint of the pairs, as the data module computed it.
         device: what computes, with its number.
     """
@@ -32,6 +36,7 @@ def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
         "directory": os.getcwd(),
         "git": git(ROOT),
         "seed": cfg.get("seed"),
+        "choices": dict(choices),
         "corpus": corpus,
         "host": socket.gethostname(),
         "device": device,

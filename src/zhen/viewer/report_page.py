@@ -1,13 +1,10 @@
 """The report of `make data-check` as one HTML page that needs nothing beside itself."""
 
-import base64
-import re
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 
 from zhen.data.report import Histogram, Section, Table
-from zhen.viewer.fonts import cut_font
+from zhen.viewer.template import fill
 
 # Pixels of a histogram: a line, its labels, its longest bar, and the number after that.
 LINE, LABELS, BAR, NUMBERS = 18, 90, 400, 90
@@ -24,10 +21,7 @@ def report_page(title: str, sections: Sequence[Section]) -> str:
     }
     # HTML has no NUL: parsers drop it, keep it or replace it, each as it likes.
     parts = {name: part.replace("\x00", "\ufffd") for name, part in parts.items()}
-    parts["font"] = base64.b64encode(cut_font(parts.values())).decode("ascii")
-    template = files("zhen.viewer").joinpath("report.html").read_text(encoding="utf-8")
-    # In one pass: what is put in is not looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+    return fill("report.html", parts, parts.values())
 
 
 def _block(block: str | Table | Histogram) -> str:
