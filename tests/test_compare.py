@@ -217,7 +217,7 @@ def test_a_thousand_runs_take_less_than_three_seconds(tmp_path: Path) -> None:
         for name, text in files.items():
             if name == "config.yaml":
                 text = text.replace(str(model), str(path)).replace("seed: 0", f"seed: {number % 3}")
-                text = text.replace("lr: 0.001", f"lr: {number / 1e6}")
+                text = text.replace("lr: 0.002", f"lr: {number / 1e6}")
             (path / name).write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "zhen.compare", f"paths.runs={runs}"]
     environment = {**environment_apart(tmp_path), "PYTHONPATH": str(ROOT / "src")}

@@ -15,7 +15,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     make_run(folder, "phrasebook/20261130-151234")
     make_run(folder, "phrasebook/20261130-151235", "model=small", state="crashed")
-    make_run(folder, "cosine/one", "scheduler=cosine", "optimizer.lr=0.002")
+    make_run(folder, "cosine/one", "scheduler=cosine", "optimizer.lr=0.003")
     for number in (0, 2, 10):
         sweep = {"sweep": "first"}
         make_run(folder, f"phrasebook/first-{number}", f"seed={number}", about=sweep)
@@ -88,7 +88,7 @@ def test_nothing_there_is_an_error(runs: Path) -> None:
     [
         ("model=small", ["phrasebook/20261130-151235"]),
         ("model=tiny scheduler=cosine", ["cosine/one"]),
-        ("optimizer.lr=2e-3", ["cosine/one"]),
+        ("optimizer.lr=3e-3", ["cosine/one"]),
         ("seed=2,10", ["phrasebook/first-2", "phrasebook/first-10"]),
         ("seed!=0", ["phrasebook/first-2", "phrasebook/first-10"]),
         ("state=crashed", ["phrasebook/20261130-151235"]),

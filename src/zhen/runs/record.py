@@ -43,6 +43,8 @@ NO_MATTER = (
 )
 # Not what a run is trained with, but what it is scored on: `zhen.runs.comparison.Scored`.
 SCORED_ON = ("data.val", "data.test", "trainer.limit_val_batches", "trainer.limit_test_batches")
+# Stands for the run directory while a configuration is read: a private character of Unicode.
+PLACE = "\ue000"
 # Keys beside those of config.yaml that say what a run was trained with, from provenance.json.
 CODE, CORPUS = "code", "corpus.train"
 
@@ -142,20 +144,27 @@ def read_run(path: Path, name: str) -> Run:
 def read_config(path: Path) -> dict[str, str]:
     """The leaves of a YAML mapping by their dotted keys, each value as it is shown.
 
-    Top-level keys are read one by one, and one that looks the same in the next file is not read
-    again: that makes a thousand configurations of one sweep ten times faster.
+    Top-level keys are read one by one, and one that looks the same in the next file, but for its
+    run directory, is not read again: most of a thousand configurations is.
 
     Raises:
         yaml.YAMLError, ValueError: it is not one.
         OSError: it cannot be read.
     """
     text = path.read_text(encoding="utf-8")
+    place = re.search(r"^  run_dir: (/\S+/\S+)$", text, flags=re.MULTILINE)
+    if place is not None:
+        text = text.replace(place[1], PLACE)
     found: dict[str, str] = {}
     try:
         for part in re.split(r"^(?=[^\s#-])", text, flags=re.MULTILINE):
             found.update(_leaves_of(part))
     except (yaml.YAMLError, ValueError):  # written by hand, in a style that has no such parts
         found = dict(_leaves_of(text))
+    if place is not None:
+        for key, value in found.items():
+            if PLACE in value:
+                found[key] = value.replace(PLACE, place[1])
     return found
 
 
