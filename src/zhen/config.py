@@ -281,14 +281,14 @@ def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
         options = ["--config-name", arguments.config_name] if arguments.config_name else []
         options += ["--config-dir", arguments.config_dir] if arguments.config_dir else []
         sys.argv = [argv[0], *options, *job]
-    HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
-    _overrides[:] = job
     _choices.clear()
     _choices.update(
         (str(group), option)
-        for group, option in here.runtime.choices.items()
+        for group, option in HydraConfig.get().runtime.choices.items()
         if not str(group).startswith("hydra")
     )
+    HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
+    _overrides[:] = job
     environment = dict(os.environ)
     try:
         yield number

@@ -63,6 +63,14 @@ def test_other_code_and_other_pairs_are_differences(tmp_path: Path) -> None:
     }
 
 
+def test_code_is_compared_by_its_content_where_that_is_known(tmp_path: Path) -> None:
+    make_run(tmp_path, "a/1", about={"code": "c" * 64})
+    make_run(tmp_path, "a/2", about={"code": "c" * 64, "git": {"commit": "fedcba9876"}})
+    assert differing(tmp_path) == {}
+    make_run(tmp_path, "a/3", about={"code": "d" * 64})
+    assert differing(tmp_path) == {"code": ["cccccccc", "cccccccc", "dddddddd"]}
+
+
 def test_the_same_pairs_at_another_place_are_no_difference(tmp_path: Path) -> None:
     make_run(tmp_path, "a/1")
     make_run(tmp_path, "a/2", "data.train=elsewhere.tsv")

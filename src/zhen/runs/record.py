@@ -216,7 +216,9 @@ def _matters(key: str) -> bool:
 def _settings(config: Mapping[str, str], about: Mapping[str, Any]) -> dict[str, str]:
     found = {key: value for key, value in config.items() if _matters(key)}
     git, corpus = about.get("git"), about.get("corpus") or {}
-    if git:
+    if about.get("code"):
+        found[CODE] = str(about["code"])[:8]
+    elif git:  # of an older run, for which code that was not committed is all the same
         found[CODE] = str(git.get("commit"))[:7] + ("+" if git.get("dirty") else "")
     if "train" in corpus:
         found[CORPUS] = str(corpus["train"])[:8]
