@@ -27,11 +27,11 @@ def find_runs(below: Path, given: str | None) -> tuple[list[Run], dict[Path, str
     if given is None:
         if not below.is_dir():
             raise UserError(f"there are no runs: {below} does not exist; `make train` makes one")
-        places = [below]
+        paths = list(_below(below, DEPTH))
     else:
-        places = _given(below, given)
+        paths = [path for place in _given(below, given) for path in _runs_in(place)]
     runs, skipped = [], {}
-    for path in dict.fromkeys(run for place in places for run in _runs_in(place)):
+    for path in dict.fromkeys(paths):
         name = path.relative_to(below) if path.is_relative_to(below) else path
         try:
             runs.append(read_run(path, str(name)))
