@@ -33,6 +33,7 @@ NO_MATTER = (
     "callbacks.checkpoint.dirpath",
     "callbacks.checkpoint.every_n_updates",
     "callbacks.checkpoint.every_minutes",
+    "callbacks.checkpoint.keep_every_n_updates",
     "data.cache_dir",
     "data.num_workers",
     "data.batch.eval_tokens",
