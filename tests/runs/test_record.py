@@ -141,7 +141,8 @@ def test_an_older_run_has_the_choices_of_its_command_line(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("model", groups("train")["model"])
 def test_a_configuration_is_read_as_yaml_reads_it(tmp_path: Path, model: str) -> None:
-    (tmp_path / "config.yaml").write_text(config_text((f"model={model}",)))
+    text = config_text((f"model={model}",)).replace("/RUN_DIR", str(tmp_path))
+    (tmp_path / "config.yaml").write_text(text)
     whole = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert read_config(tmp_path / "config.yaml") == leaves(whole)
 

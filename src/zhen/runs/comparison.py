@@ -162,7 +162,8 @@ def differences(runs: Sequence[Run], ignore: Sequence[str] = ()) -> list[Column]
     settings = [run.settings.items() for run in runs]
     varying = {key for each in settings for key, _ in each ^ settings[0]} - {*ignore}
     first = {key: i for i, key in enumerate(dict.fromkeys(k for run in runs for k in run.settings))}
-    columns = {key: _setting(key) for key in sorted(varying, key=first.__getitem__)}
+    ordered = sorted(varying, key=lambda key: (key == "seed", first[key]))
+    columns = {key: _setting(key) for key in ordered}
     if CORPUS not in columns and all(CORPUS in run.settings for run in runs):
         columns = {key: each for key, each in columns.items() if not within(key, ("data.train",))}
     if "data.train" in columns and _explains(columns["data.train"].value, CORPUS, runs):

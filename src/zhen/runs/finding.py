@@ -86,9 +86,10 @@ def _directories(place: Path) -> Iterator[Path]:
     return (path for path in place.iterdir() if path.name[0] != "." and path.is_dir())
 
 
-def _in_order(path: Path) -> list[tuple[int, str]]:
+def _in_order(path: Path) -> list[tuple[bool, int, str]]:
     """Numbers by their size: job 10 comes after job 9."""
-    return [(len(part) if part.isdigit() else 0, part) for part in path.name.split("-")]
+    parts = path.name.split("-")
+    return [(not part.isdigit(), len(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def find_one(runs: Sequence[Run], wanted: str, key: str) -> Run:

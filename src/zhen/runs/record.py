@@ -77,7 +77,7 @@ class Run:
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
         """Scores, signatures and losses of each test part."""
-        found: Mapping[str, Mapping[str, Any]] = self.results.get("test", {})
+        found: Mapping[str, Mapping[str, Any]] = self.results.get("test") or {}
         return found
 
     @property
@@ -115,7 +115,7 @@ def read_run(path: Path, name: str) -> Run:
     results = _part(directory.results, _json) or {}
     _expect_mappings(about, ("git", "choices", "corpus"), "provenance.json")
     _expect_mappings(results, ("test",), "results.json")
-    _expect_mappings(results.get("test", {}), results.get("test", {}), "results.json")
+    _expect_mappings(results.get("test") or {}, results.get("test") or {}, "results.json")
     monitor = config.get("callbacks.checkpoint.monitor", "val/bleu")
     sign = -1 if config.get("callbacks.checkpoint.mode") == "min" else 1
     best = _part(path / "metrics.csv", lambda file: _best_row(file, monitor, sign))
