@@ -133,9 +133,11 @@ def _is_score(column: Column) -> bool:
 
 def _best_rows(column: Column, runs: Sequence[Run]) -> list[int]:
     """Of scores and losses, where there is a choice."""
+    if not _is_score(column):
+        return []
     values = {i: column.value(run) for i, run in enumerate(runs)}
     there = {i: float(value) for i, value in values.items() if value is not None}
-    if not _is_score(column) or len(there) < 2:
+    if len(there) < 2:
         return []
     best = (max if column.more_is_better else min)(there.values())
     return [i for i, value in there.items() if value == best]
