@@ -73,7 +73,7 @@ def curves(run: Run) -> dict[str, dict[str, list[float | None]]]:
     except OSError:
         return {}
     clock = _clock(run)
-    found = {}
+    found: dict[str, dict[str, list[float | None]]] = {}
     for at, name in enumerate(columns):
         if name == "step" or name.startswith("test/"):
             continue
@@ -85,7 +85,7 @@ def curves(run: Run) -> dict[str, dict[str, list[float | None]]]:
             updates = [update for update, _ in points]
             found[name] = {
                 "y": [_short(y) for _, y in points],
-                "update": updates,
+                "update": [*updates],
                 "tokens": [_at(update, clock, 1) for update in updates],
                 "seconds": [_at(update, clock, 2) for update in updates],
             }
@@ -121,7 +121,7 @@ def _translations(groups: Sequence[Group], base: Run | None) -> list[dict[str, A
     found = []
     for group in groups:
         tested = [run for run in group.runs if run.tests]
-        if base in tested:
+        if base is not None and base in tested:
             tested = [base, *(run for run in tested if run is not base)]
         for part in group.parts:
             read: dict[str, Sentences] = {}

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.metrics.base import Metric
@@ -94,7 +95,7 @@ def difference(run: Run, base: Run, part: str) -> dict[str, Difference]:
         test_type="bs",
         n_samples=RESAMPLES,
     )
-    results = [found for name, found in test()[1].items() if name != "System"]
+    results: list[Any] = [found for name, found in test()[1].items() if name != "System"]
     found = {}
     for name, pair in zip(METRICS, results, strict=True):
         for each, result in zip((base, run), pair, strict=True):

@@ -59,6 +59,7 @@ def of_repeats(group: Group, base: Run | None) -> list[Table]:
         for each in scores:
             here = spread(runs, each)
             there = spread(baseline, each) if baseline and runs is not baseline else None
+            numbers: list[tuple[float | None, float | None]]
             numbers = [(here.mean, here.deviation) if here else (None, None)]
             if baseline:
                 numbers.append(here.delta(there) if here and there else (None, None))
