@@ -104,17 +104,17 @@ def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str
         known_keys(config_name)
         for text in overrides:
             try:
-                override = OverridesParser.create().parse_overrides([text])[0]
-            except HydraException as grammar:
-                return _grammar(text, grammar)
-            for choice in _choices(override, text):
+                override = read_word(text)
+            except UserError as grammar:
+                return str(grammar)
+            for choice in choices(override, text):
                 try:
                     known_keys(config_name, *accepted, choice)
                 except CompositionError as refused:
                     return _refusal(choice, refused, config_name, accepted)
             if override.is_sweep_override() and _SEVERAL.search(str(error)):
                 return _several(text)
-            accepted.append(_choices(override, text)[0])
+            accepted.append(choices(override, text)[0])
     except CompositionError as broken:
         error = broken
     return f"the configuration cannot be composed: {_reason(error)}"
@@ -124,7 +124,19 @@ def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str
 _SEVERAL = re.compile("Ambiguous value|requires --multirun")
 
 
-def _choices(override: Override, text: str) -> list[str]:
+def read_word(text: str) -> Override:
+    """A word of a command line, in the grammar of Hydra's overrides.
+
+    Raises:
+        UserError: it cannot be read; says how it would be written.
+    """
+    try:
+        return OverridesParser.create().parse_overrides([text])[0]
+    except HydraException as error:
+        raise UserError(_grammar(text, error)) from error
+
+
+def choices(override: Override, text: str) -> list[str]:
     """The override once for each value of a sweep, or as it is."""
     if not (override.is_sweep_override() and override.is_discrete_sweep()):
         return [text]
@@ -156,7 +168,7 @@ def _grammar(text: str, error: Exception) -> str:
 
 def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[str]) -> str:
     """Why this one override is refused, when all before it compose."""
-    override = OverridesParser.create().parse_overrides([text])[0]
+    override = read_word(text)
     key, value, options = override.key_or_group, override.value(), groups(config_name)
     known = known_keys(config_name, *accepted)
     if key in options and isinstance(value, str) and value not in options[key]:
