@@ -25,7 +25,7 @@ CompositionError = (HydraException, OmegaConfBaseException, ValueError)
 
 # `${root:data/x.tsv}`: a path below the repository, unless it is absolute.
 OmegaConf.register_new_resolver("root", lambda path: str(ROOT / path), replace=True)
-# `${run_id:}`: read anew each time, since each job of a sweep has its own.
+# `${run_id:}`: read anew each time, since another run may have it already (`claim`).
 OmegaConf.register_new_resolver("run_id", run_id, replace=True)
 
 
@@ -96,32 +96,24 @@ def known_keys(config_name: str, *overrides: str) -> frozenset[str]:
 def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str:
     """One line on why `overrides` do not compose: the first wrong one, and what would be right.
 
-    Overrides are added one at a time until composition fails; a sweep's lists are tried value by
-    value.
+    Overrides are added one at a time until composition fails.
     """
     accepted: list[str] = []
     try:
         known_keys(config_name)
         for text in overrides:
             try:
-                override = read_word(text)
+                if read_word(text).is_sweep_override():
+                    return _several(text)
+                known_keys(config_name, *accepted, text)
             except UserError as grammar:
                 return str(grammar)
-            for choice in choices(override, text):
-                try:
-                    known_keys(config_name, *accepted, choice)
-                except CompositionError as refused:
-                    return _refusal(choice, refused, config_name, accepted)
-            if override.is_sweep_override() and _SEVERAL.search(str(error)):
-                return _several(text)
-            accepted.append(choices(override, text)[0])
+            except CompositionError as refused:
+                return _refusal(text, refused, config_name, accepted)
+            accepted.append(text)
     except CompositionError as broken:
         error = broken
     return f"the configuration cannot be composed: {_reason(error)}"
-
-
-# How Hydra begins to say that a sweep's values were given without -m.
-_SEVERAL = re.compile("Ambiguous value|requires --multirun")
 
 
 def read_word(text: str) -> Override:
@@ -136,19 +128,11 @@ def read_word(text: str) -> Override:
         raise UserError(_grammar(text, error)) from error
 
 
-def choices(override: Override, text: str) -> list[str]:
-    """The override once for each value of a sweep, or as it is."""
-    if not (override.is_sweep_override() and override.is_discrete_sweep()):
-        return [text]
-    key = text.partition("=")[0]
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
-
-
 def _several(text: str) -> str:
     key, _, value = text.partition("=")
     return (
         f"`{text}` gives several values: a list is written {key}=[{value}], a text with a comma"
-        f" {key}='\"{value}\"', and a sweep over them needs -m"
+        f" {key}='\"{value}\"', and `make sweep` starts a training for each of several"
     )
 
 
