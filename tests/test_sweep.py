@@ -83,7 +83,7 @@ def test_each_job_is_a_run_of_its_own_in_one_group(
     place: Place, grid: tuple[int, str, str]
 ) -> None:
     runs = [place.runs / "toy" / name for name in ("grid-1", "grid-2")]
-    for run, rate in zip(runs, (1e30, 1e-3)):
+    for run, rate in zip(runs, (1e30, 1e-3), strict=True):
         config = OmegaConf.load(run / "config.yaml")
         assert (config.optimizer.lr, config.seed, config.logger.wandb.group) == (rate, 3, "grid")
         assert "resume=auto" not in OmegaConf.load(run / "overrides.yaml")
@@ -127,7 +127,7 @@ def test_ctrl_c_keeps_the_running_job_and_the_sweep_can_go_on(place: Place) -> N
 
     path = run.with_name("long") / "sweep.yaml"
     content = yaml.safe_load(path.read_text())
-    content["words"] = [word.replace("max_steps=2000", "max_steps=200") for word in content["words"]]
+    content["words"] = [each.replace("max_steps=2000", "max_steps=200") for each in content["words"]]
     path.write_text(yaml.safe_dump(content))  # so that this test ends
     status, out, err = place.run("resume=last")
     assert status == 0, err

@@ -83,10 +83,11 @@ def print_table(record: Sweep, goal: Goal | None) -> None:
         score = scores[n]
         words = " ".join(word for word in record.jobs[n - 1] if word not in same)
         rows.append([str(n), record.state(n), f"{score:.4g}" if score is not None else "-", words])
-    widths = [max(map(len, column)) for column in zip(*rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(f"\nThe sweep {record.path}")
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join(cells).rstrip())
     found = {n: score for n, score in scores.items() if score is not None}
     if found and goal is not None:
         best = (max if goal.mode == "max" else min)(found, key=lambda n: found[n])
@@ -101,11 +102,16 @@ def _node(word: str) -> str:
     return re.split("[.=@/]", word.lstrip("+~"))[0]
 
 
+def _is_ours(argument: str) -> bool:
+    """Whether it is for configs/sweep.yaml, or no word at all but an option of Hydra's."""
+    is_word = argument[:1] != "-" and ("=" in argument or argument[:1] == "~")
+    return not is_word or _node(argument) in ("sweep", "resume", "paths")
+
+
 def main() -> None:
     arguments = sys.argv[1:]
-    # Hydra's own options, and what both configurations have.
-    ours = [a for a in arguments if a[:1] == "-" or _node(a) in ("sweep", "resume", "paths")]
-    words = [a for a in arguments if a not in ours or _node(a) == "paths"]
+    ours = [each for each in arguments if _is_ours(each)]
+    words = [each for each in arguments if each not in ours or _node(each) == "paths"]
 
     def command(cfg: DictConfig) -> None:
         sweep(cfg, words)

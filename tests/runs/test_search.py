@@ -146,6 +146,17 @@ def test_a_search_that_was_stopped_ends_as_one_that_was_not(start: Starter) -> N
     assert all(each.state == TrialState.COMPLETE for each in trials(stopped))
 
 
+def test_a_trial_that_was_killed_while_it_was_made_is_the_next_job(start: Starter) -> None:
+    sweep = start("s", "x=interval(0,9)", "a=1,2", n_trials=1)
+    study = optuna.load_study(study_name="s", storage=f"sqlite:///{sweep.path}/study.db")
+    study.ask().suggest_float("x", 0, 9)
+    sweep = start("s", n_trials=3)
+    told = trials(sweep)
+    assert [each.state for each in told] == [TrialState.COMPLETE] * 3
+    for job, trial in zip(sweep.jobs, told, strict=True):
+        assert job == [f"{key}={value}" for key, value in trial.params.items()]
+
+
 def test_more_trials_of_a_search_that_has_ended(start: Starter) -> None:
     assert len(start("s", "x=interval(0,9)", n_trials=2).jobs) == 2
     sweep = start("s", n_trials=3)

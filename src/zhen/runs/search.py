@@ -79,10 +79,14 @@ class Search:
         n_warmup_steps: int,
         seed: int,
     ) -> None:
-        least = {"n_trials": 1, "n_startup_trials": 1, "n_warmup_steps": 0, "seed": 0}
-        for name, value in zip(least, (n_trials, n_startup_trials, n_warmup_steps, seed)):
-            if value < least[name]:
-                raise ValueError(f"`{name}` must be at least {least[name]}, but is {value}")
+        for name, value, least in (
+            ("n_trials", n_trials, 1),
+            ("n_startup_trials", n_startup_trials, 1),
+            ("n_warmup_steps", n_warmup_steps, 0),
+            ("seed", seed, 0),
+        ):
+            if value < least:
+                raise ValueError(f"`{name}` must be at least {least}, but is {value}")
         self._space, self._n_trials, self._seed = space, n_trials, seed
         self._n_startup, self._n_warmup = n_startup_trials, n_warmup_steps
 
@@ -135,22 +139,20 @@ class Search:
         from optuna.samplers import TPESampler
         from optuna.trial import Trial, TrialState
 
-        trials, space = study.get_trials(deepcopy=False), self._distributions(words)
-        for begun in trials:
-            if begun.state == TrialState.RUNNING:
-                if begun.params.keys() == space.keys():
-                    return Trial(study, begun._trial_id)
-                study.tell(begun.number, state=TrialState.FAIL)  # killed while it was being made
-        if len(trials) >= self._n_trials:
+        trials = study.get_trials(deepcopy=False)
+        begun = next((each for each in trials if each.state == TrialState.RUNNING), None)
+        if begun is None and len(trials) >= self._n_trials:
             return None
         # Random numbers that go on from the last process: the same seed would repeat its proposals.
-        study.sampler = TPESampler(
-            n_startup_trials=self._n_startup, seed=(self._seed + len(trials)) % 2**32
-        )
+        seed = self._seed + (begun.number if begun is not None else len(trials))
+        study.sampler = TPESampler(n_startup_trials=self._n_startup, seed=seed % 2**32)
+        trial = Trial(study, begun._trial_id) if begun is not None else study.ask()
         try:
-            return study.ask(space)
+            for key, choices in self._distributions(words).items():
+                trial._suggest(key, choices)  # what a trial has, it keeps
         except ValueError as error:  # the study was begun with other choices
             raise UserError(f"sweep.space: {one_line(error)}; begin a new sweep") from error
+        return trial
 
     def _run(
         self, trial: "Trial", sweep: Sweep, jobs: Jobs, goal: Goal
