@@ -127,7 +127,8 @@ def test_ctrl_c_keeps_the_running_job_and_the_sweep_can_go_on(place: Place) -> N
 
     path = run.with_name("long") / "sweep.yaml"
     content = yaml.safe_load(path.read_text())
-    content["words"] = [each.replace("max_steps=2000", "max_steps=200") for each in content["words"]]
+    shorter = ("trainer.max_steps=2000", "trainer.max_steps=200")
+    content["words"] = [each.replace(*shorter) for each in content["words"]]
     path.write_text(yaml.safe_dump(content))  # so that this test ends
     status, out, err = place.run("resume=last")
     assert status == 0, err

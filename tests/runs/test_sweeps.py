@@ -155,9 +155,8 @@ def test_scores_of_a_run_that_is_being_written(tmp_path: Path) -> None:
 
 
 def test_the_goal_is_that_of_the_checkpoints() -> None:
-    cfg = OmegaConf.create(
-        {"callbacks": {"checkpoint": {"monitor": "val/nll", "mode": "min"}}, "logger": {"csv": {1: 2}}}
-    )
+    keeper = {"monitor": "val/nll", "mode": "min"}
+    cfg = OmegaConf.create({"callbacks": {"checkpoint": keeper}, "logger": {"csv": {"a": 1}}})
     assert Goal.of(cfg) == Goal("val/nll", "min")
     for change in ("callbacks.checkpoint.monitor", "callbacks.checkpoint", "logger.csv"):
         without = cfg.copy()
