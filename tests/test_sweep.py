@@ -150,7 +150,7 @@ def test_a_bad_word_in_the_last_job_begins_none(place: Place) -> None:
 def test_jobs_of_two_ranks_each(place: Place) -> None:
     """H1, H4: every rank has its own job's words, and each job exits by itself."""
     words = [*place.toy, "trainer=ddp_cpu", "model.d_model=16,32"]
-    status, out, err = place.run(*words, ZHEN_RUN_ID="ddp")
+    status, _, err = place.run(*words, ZHEN_RUN_ID="ddp")
     assert status == 0, err
     for number, width in ((1, 16), (2, 32)):
         run = place.runs / "toy" / f"ddp-{number}"

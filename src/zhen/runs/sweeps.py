@@ -1,8 +1,8 @@
 """A sweep: many runs from one command line, and the directory that says which.
 
-    runs/<name>/<sweep id>/             sweep.yaml: what was asked, and the words of each job
-                                        for Optuna also study.db and importances.json
-    runs/<name>/<sweep id>-<number>/    a job's run, numbered from 1
+runs/<name>/<sweep id>/             sweep.yaml: what was asked, and the words of each job
+                                    for Optuna also study.db and importances.json
+runs/<name>/<sweep id>-<number>/    a job's run, numbered from 1
 """
 
 import csv
@@ -45,7 +45,8 @@ def values(word: str) -> list[str]:
         UserError: it cannot be read, or its values cannot be listed.
     """
     override = read_word(word)
-    key, value = override.get_key_element(), override.value()
+    key = override.get_key_element()
+    value: Any = override.value()  # Hydra's annotation leaves Glob out
     if not override.is_sweep_override():
         return [word]
     if override.is_interval_sweep():
