@@ -118,16 +118,23 @@ def test_less_may_be_better(start: Starter) -> None:
 
 
 def test_a_job_that_falls_behind_is_pruned(start: Starter) -> None:
-    sweep = start(
-        "s", "x=1,2,3,4,5,6", "slow=0.1", n_trials=8, n_startup_trials=2, n_warmup_steps=1
-    )
-    told = trials(sweep)
-    states = [each.state for each in told]
-    assert TrialState.PRUNED in states[2:] and TrialState.PRUNED not in states[:2]
-    for number, trial in enumerate(told, start=1):
-        if trial.state == TrialState.PRUNED:
-            assert sweep.state(number) == "pruned" and 2 <= len(trial.intermediate_values) < 4
-            assert float(trial.params["x"]) < max(float(each.params["x"]) for each in told)
+    sweep = start("s", "x=8", "a=1,2", n_trials=2)
+    sweep.words = ["x=2", "a=1,2", "slow=60"]  # worse, and waiting for its end
+    sweep.write()
+    sweep = start("s", n_trials=3, n_warmup_steps=1)
+    assert [each.state.name for each in trials(sweep)] == ["COMPLETE", "COMPLETE", "PRUNED"]
+    assert trials(sweep)[2].intermediate_values == {0: 0.5, 1: 1.0}
+    assert sweep.state(3) == "pruned" and not sweep.run(3).results.exists()
+    assert start("s", n_trials=3).jobs == sweep.jobs  # which does not try it again
+
+
+@pytest.mark.parametrize("change", [{"n_startup_trials": 3}, {"n_warmup_steps": 4}])
+def test_a_job_may_not_be_pruned_yet(start: Starter, change: dict[str, int]) -> None:
+    sweep = start("s", "x=8", "a=1,2", n_trials=2)
+    sweep.words = ["x=2", "a=1,2", "slow=1"]
+    sweep.write()
+    sweep = start("s", **{"n_trials": 3, "n_warmup_steps": 1, **change})
+    assert sweep.state(3) == "finished"
 
 
 def test_a_search_that_was_stopped_ends_as_one_that_was_not(start: Starter) -> None:
