@@ -40,7 +40,7 @@ def test_a_grid_has_every_combination_and_the_last_word_changes_fastest() -> Non
         ("a=range(0,1,0.5)", ["a=0.0", "a=0.5"]),
         ("~callbacks.samples", ["~callbacks.samples"]),
         ("model=glob(*,exclude=b*)", ["model=small", "model=tiny"]),
-        ("a=null,true", ["a=null", "a=true"]),
+        ("a=null,true", ["a=null", "a=True"]),
     ],
 )
 def test_values_of_a_word(word: str, jobs: list[str]) -> None:
