@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from tests.apart import environment_apart
+from tests.commands import COMMANDS
 
 from zhen.config import run_command
 
@@ -553,9 +554,7 @@ def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -
         assert error == "error: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.parametrize(
-    "command", ["train", "evaluate", "translate", "attention", "compare", "data_check"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_takes_no_time(place: Place, command: str) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = place.run(command, "--help")

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.commands import COMMANDS
 
 SOURCE = Path(__file__).parents[1] / "src" / "zhen"
 # From the bottom up: a module may import its own room and the rooms before it.
@@ -18,7 +19,7 @@ ROOMS = (
     {"translator"},
     {"training", "viewer"},
     {"runs", "compose", "schema", "config"},  # these know each other
-    {"train", "evaluate", "translate", "attention", "compare", "data_check"},
+    set(COMMANDS),
 )
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

@@ -4,14 +4,12 @@ import string
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.commands import COMMANDS
 
 from zhen.compose import groups, known_keys
 from zhen.errors import did_you_mean, nearest, one_line
 
-KNOWN = {
-    command: known_keys(command) | set(groups(command))
-    for command in ("train", "evaluate", "translate", "attention", "compare", "data_check")
-}
+KNOWN = {command: known_keys(command) | set(groups(command)) for command in COMMANDS}
 
 
 @st.composite

@@ -30,7 +30,7 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train evaluate translate attention compare corpus bench"
+    "help setup data-check train sweep evaluate translate attention compare corpus bench"
     " test test-fast soak lint format clean"
 ).split()
 PARALLEL = (
@@ -342,6 +342,12 @@ def test_compare_takes_its_settings_whatever_they_look_like(checkout: Checkout) 
     assert dict(map(hydra_value, call.argv[2:])) == {
         keys[name]: value for name, value in given.items()
     }
+
+
+def test_sweep_takes_words_with_several_values(checkout: Checkout) -> None:
+    words = ["model=tiny,small", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "seed=range(0,3)"]
+    call = checkout.call("sweep", *words, "ARGS=~callbacks.samples")
+    assert call.argv == ["-m", "zhen.sweep", *words, "~callbacks.samples"]
 
 
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:

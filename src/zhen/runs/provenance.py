@@ -15,7 +15,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from zhen.compose import ROOT
-from zhen.runs.identity import run_id
+from zhen.runs.identity import SWEEP, run_id
 
 
 def provenance(
@@ -31,6 +31,7 @@ def provenance(
     """
     return {
         "run": run_id(),
+        "sweep": os.environ.get(SWEEP),
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command(),
         "directory": os.getcwd(),

@@ -1,0 +1,11 @@
+"""The commands, each `python -m zhen.NAME` with configs/NAME.yaml."""
+
+COMMANDS = (
+    "train",
+    "sweep",
+    "evaluate",
+    "translate",
+    "attention",
+    "compare",
+    "data_check",
+)
