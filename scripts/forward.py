@@ -3,7 +3,7 @@
     forward.py MAKE_PID "KIND..." COMMAND...
 
 KIND says what the target takes: OVERRIDES (of Hydra), or one of make's settings ARGS, CKPT, FILE,
-OUT, TARGET and TEXT. The Makefile has already refused what no target takes.
+OUT, RUN, TARGET and TEXT. The Makefile has already refused what no target takes.
 
 make turns each `key=value` word into a variable and lists them all in MAKEOVERRIDES: the newest
 first, `$` doubled, a backslash before blanks and backslashes. So the values are exact, but the
@@ -20,8 +20,13 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "TARGET", "TEXT", "VENV"}
-PATHS = {"CKPT": "ckpt", "FILE": "input", "OUT": "output"}  # setting -> the key it stands for
+SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "RUN", "TARGET", "TEXT", "VENV"}
+PATHS = {
+    "CKPT": "ckpt",
+    "FILE": "input",
+    "OUT": "output",
+    "RUN": "run",
+}  # setting -> the key it stands for
 # make's variables describe the make that runs this, not one that the command may start.
 MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ZHEN_MAKEOVERRIDES")
 

@@ -403,7 +403,9 @@ def test_a_sweep_of_runs_on_two_ranks_each(tmp_path: Path) -> None:
         assert (run / "results.json").is_file() and (run / "log.1.txt").is_file()
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
+@pytest.mark.parametrize(
+    "command", ["train", "evaluate", "translate", "attention", "data_check", "reproduce"]
+)
 def test_help_does_not_wait_for_torch(command: str) -> None:
     done, _ = zhen(f"zhen.{command}", "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and f"zhen {command}: settings are given as" in done.stdout

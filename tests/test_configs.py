@@ -14,7 +14,7 @@ from zhen.errors import UserError
 from zhen.schema import LIMITS, check
 
 FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
-COMMANDS = ["train", "evaluate", "translate", "attention", "data_check"]
+COMMANDS = ["train", "evaluate", "translate", "attention", "data_check", "reproduce"]
 CHOICES = [
     f"{group}={option}"
     for group, options in groups("train").items()

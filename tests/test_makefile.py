@@ -30,7 +30,7 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train evaluate translate attention corpus bench"
+    "help setup data-check train evaluate translate attention reproduce corpus bench"
     " test test-fast soak lint format clean"
 ).split()
 

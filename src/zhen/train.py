@@ -45,6 +45,7 @@ def train(cfg: DictConfig) -> float | None:
     from zhen.training.callbacks import Progress
     from zhen.training.checkpoints import Checkpoints
     from zhen.training.devices import described, set_up_device
+    from zhen.training.loggers import finished
     from zhen.training.module import TranslationModule
     from zhen.training.ranks import ending_together
     from zhen.training.weights import load_origin
@@ -69,14 +70,16 @@ def train(cfg: DictConfig) -> float | None:
     decode = build(cfg.decode, "decode")
     callbacks = build_all(cfg.callbacks, "callbacks")
     keeper = next((each for each in callbacks if isinstance(each, Checkpoints)), None)
-    loggers = build_all(cfg.logger, "logger", supplied={"wandb": {"config": resolve(cfg)}})
+    whole, start = {"config": resolve(cfg)}, before.update if before is not None else 0
+    supplied = {"wandb": whole, "tensorboard": {**whole, "start": start}}
+    loggers = build_all(cfg.logger, "logger", supplied)
     trainer = build(
         cfg.trainer, "trainer",
         callbacks=callbacks, logger=loggers, enable_checkpointing=keeper is not None,
     )  # fmt: skip
     os.environ[DEVICES] = str(trainer.num_devices)  # for the ranks that Lightning starts
 
-    with ending_together(trainer):
+    with ending_together(trainer), finished(loggers):
         rehearse(cfg, make_optimizer, origin)
         if before is None:
             RunDirectory.check_new(cfg.paths.run_dir)
@@ -180,7 +183,7 @@ def write_down(
 ) -> None:
     """What this run is, and where it came from."""
     from zhen.files import write_atomic
-    from zhen.runs.provenance import provenance
+    from zhen.runs.provenance import ROOT, provenance, uncommitted
 
     device = f"{trainer.world_size} x {trainer.strategy.root_device}"
     about = provenance(cfg, data.fingerprint, device)
@@ -188,6 +191,8 @@ def write_down(
         run.write_settings(cfg, current_overrides(), about)
     else:
         before.write_settings(current_overrides(), about)
+    if (before is None or before.checkpoint is None) and (patch := uncommitted(ROOT)):
+        write_atomic(run.patch, patch)
     write_atomic(run.tokenizer, data.tokenizer.to_json())
 
 
