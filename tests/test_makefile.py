@@ -325,6 +325,14 @@ def test_data_check_takes_overrides_and_a_folder(checkout: Checkout) -> None:
     }
 
 
+def test_reproduce_takes_a_run(checkout: Checkout) -> None:
+    call = checkout.call("reproduce", "RUN=runs/a b/1", "force=true")
+    assert call.argv[:3] == ["-m", "zhen.reproduce", "force=true"]
+    assert hydra_value(call.argv[3]) == ("run", "runs/a b/1")
+    # What a user may set must not be what a recipe starts.
+    assert "$(RUN)" not in (ROOT / "Makefile").read_text()
+
+
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     call = checkout.call("bench", "ARGS=decode 'runs/a b/best.ckpt' --rounds 5")
     assert call.argv == ["scripts/bench.py", "decode", "runs/a b/best.ckpt", "--rounds", "5"]
@@ -335,6 +343,7 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     [
         (["train", "TEXT=x"], "TEXT="),
         (["train", "CKPT=x"], "CKPT="),
+        (["train", "RUN=x"], "RUN="),
         (["translate", "TARGET=x"], "TARGET="),
         (["attention", "FILE=x"], "FILE="),
         (["data-check", "TEXT=x"], "TEXT="),

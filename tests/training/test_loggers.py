@@ -3,16 +3,20 @@
 import contextlib
 import csv
 import json
+import os
 import resource
 import signal
-import struct
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.wandb_file import parts
+from tests.training.stand_in_wandb import wandb_server
+from tests.training.tensorboard_file import events
+from tests.training.wandb_file import Stored, parts
 
 from zhen.errors import Stopped, UserError
 from zhen.training.loggers import CsvLogger, Sample, TensorBoardLogger, WandbLogger, finished
@@ -195,20 +199,6 @@ def test_how_a_run_ended_is_said(
     assert said == [status]
 
 
-def events(run_dir: Path) -> list[Any]:
-    """What TensorBoard reads, file by file: records with their length and two checksums."""
-    from tensorboardX.proto.event_pb2 import Event
-
-    found = []
-    for path in sorted((run_dir / "tensorboard").iterdir()):
-        data, at = path.read_bytes(), 0
-        while at < len(data):
-            (size,) = struct.unpack("<Q", data[at : at + 8])
-            found.append(Event.FromString(data[at + 12 : at + 12 + size]))
-            at += 16 + size
-    return found
-
-
 def test_tensorboard(tmp_path: Path) -> None:
     logger = TensorBoardLogger(run_dir=str(tmp_path), config={"name": "真", "seed": 0})
     logger.log_metrics({"train/loss": 2.5}, step=0)
@@ -237,3 +227,49 @@ def test_tensorboard_hides_what_is_done_again(tmp_path: Path) -> None:
     logger.finalize("success")
     starts = [each.step for each in events(tmp_path) if each.HasField("session_log")]
     assert starts == [0, 4]
+
+
+@pytest.mark.slow
+def test_both_parts_of_an_offline_run_can_be_synced(tmp_path: Path, make: Make) -> None:
+    for steps in ([0, 1], [2, 3]):
+        logger = make(config={"seed": 7})
+        for step in steps:
+            logger.log_metrics({"train/loss": 2.5 - step}, step=step)
+        logger.finish(1 if steps[0] == 0 else 0)
+    with wandb_server() as server:
+        variables = {"WANDB_BASE_URL": server.url, "WANDB_API_KEY": "0" * 40}
+        done = subprocess.run(
+            [sys.executable, "-m", "wandb", "sync", str(tmp_path / "run" / "wandb")],
+            env={**os.environ, **variables, "WANDB_RESUME": "allow"},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    (found,) = server.runs.values()
+    assert [(row["_step"], row["train/loss"]) for row in found.rows] == [
+        (step, 2.5 - step) for step in range(4)
+    ]
+    assert found.config == {"seed": 7} and found.status == 0
+    about = found.about
+    assert (about["groupName"], about["jobType"], about["tags"], about["notes"]) == (
+        "g", "train", ["a"], "why",
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_server_that_is_lost_on_the_way_holds_nobody_up(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zhen.training.loggers.WAIT_AT_END", 2)
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with wandb_server() as server:
+        monkeypatch.setenv("WANDB_BASE_URL", server.url)
+        logger = make(mode="online")
+        logger.log_metrics({"train/loss": 2.5}, step=0)
+    (found,) = server.runs.values()
+    assert found.about["notes"] == "why"
+    began = time.monotonic()
+    logger.log_metrics({"train/loss": 2.0}, step=1)
+    logger.finish(0)
+    assert time.monotonic() - began < 30
+    (file,) = (tmp_path / "run" / "wandb").glob("run-*/run-*.wandb")
+    assert Stored(file).column("train/loss") == {0: 2.5, 1: 2.0}  # to be sent by `wandb sync`

@@ -16,7 +16,7 @@ class Stored:
         (start,) = (each.run for each in found if each.WhichOneof("record_type") == "run")
         self.run = start
         # Before anything is logged: an offline run keeps no later change.
-        assert kinds.index("run") < (kinds + ["history"]).index("history")
+        assert kinds.index("run") < [*kinds, "history"].index("history")
         self.config = {each.key: json.loads(each.value_json) for each in start.config.update}
         self.config.pop("_wandb")
         self.rows = [
