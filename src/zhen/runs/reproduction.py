@@ -102,8 +102,8 @@ def prepare(run: RunDirectory, about: Mapping[str, Any], paths: Mapping[str, str
     make_directory(new.path, key="paths.runs")
     stored = moved(stored, stored["paths"]["run_dir"], new.path)
     stored["paths"]["runs"] = paths["runs"]
-    if "wandb" in (stored.get("logger") or {}):
-        stored["logger"]["wandb"]["name"] = f"{name}/{new.path.name}"
+    if wandb := (stored.get("logger") or {}).get("wandb"):
+        wandb["name"] = f"{name}/{new.path.name}"
     write_atomic(new.config, OmegaConf.to_yaml(OmegaConf.create(stored)))
     if run.overrides.exists():
         write_atomic(new.overrides, run.overrides.read_bytes())

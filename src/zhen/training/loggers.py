@@ -245,6 +245,7 @@ class WandbLogger(loggers.WandbLogger):
                 "logger.wandb.mode=%s does not work, and the run goes on with %s: %s",
                 mode, FALLBACK[mode], one_line(error),
             )  # fmt: skip
+            wandb.teardown()  # its process would not let go of the run's id
             return self._start(FALLBACK[mode])
 
     def _guarded(self, use: Callable[[Any], Any]) -> None:
@@ -274,7 +275,12 @@ class TensorBoardLogger(loggers.TensorBoardLogger):
         self, *, run_dir: str, config: dict[str, Any] | None = None, start: int = 0
     ) -> None:
         super().__init__(
-            run_dir, name="", version="tensorboard", default_hp_metric=False, purge_step=start
+            run_dir,
+            name="",
+            version="tensorboard",
+            default_hp_metric=False,
+            purge_step=start,
+            flush_secs=10,
         )
         self._config, self._start = config, start
 
