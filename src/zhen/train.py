@@ -70,8 +70,9 @@ def train(cfg: DictConfig) -> float | None:
     decode = build(cfg.decode, "decode")
     callbacks = build_all(cfg.callbacks, "callbacks")
     keeper = next((each for each in callbacks if isinstance(each, Checkpoints)), None)
-    whole, start = {"config": resolve(cfg)}, before.update if before is not None else 0
-    supplied = {"wandb": whole, "tensorboard": {**whole, "start": start}}
+    whole: dict[str, Any] = {"config": resolve(cfg)}
+    start = {"start": before.update if before is not None else 0}
+    supplied = {"wandb": whole, "tensorboard": {**whole, **start}}
     loggers = build_all(cfg.logger, "logger", supplied)
     trainer = build(
         cfg.trainer, "trainer",
