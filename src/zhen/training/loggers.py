@@ -190,6 +190,8 @@ class WandbLogger(loggers.WandbLogger):
                 reinit="finish_previous",
                 init_timeout=WAIT_AT_BEGIN,
                 finish_timeout=WAIT_AT_END,
+                # Seconds; what is not on disk when a run is killed is lost there.
+                x_transaction_log_flush_interval=1.0,
             ),
         )
         # Lightning passes it on, and wandb warns that it has no effect.
