@@ -137,7 +137,7 @@ def test_a_server_out_of_reach_leaves_an_offline_run(
     logger = make(mode="online")
     logger.log_metrics({"train/loss": 2.5}, step=0)
     logger.finish(0)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     (message,) = (each.getMessage() for each in caplog.records if each.name.startswith("zhen"))
     assert message.startswith(
         "logger.wandb.mode=online does not work, and the run goes on with offline: "
@@ -270,6 +270,6 @@ def test_a_server_that_is_lost_on_the_way_holds_nobody_up(
     began = time.monotonic()
     logger.log_metrics({"train/loss": 2.0}, step=1)
     logger.finish(0)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     (file,) = (tmp_path / "run" / "wandb").glob("run-*/run-*.wandb")
     assert Stored(file).column("train/loss") == {0: 2.5, 1: 2.0}  # to be sent by `wandb sync`

@@ -184,15 +184,6 @@ class WandbLogger(loggers.WandbLogger):
             if kept
             else os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4),
             config=config,
-            settings=wandb.Settings(
-                console="off",
-                silent=True,
-                reinit="finish_previous",
-                init_timeout=WAIT_AT_BEGIN,
-                finish_timeout=WAIT_AT_END,
-                # Seconds; what is not on disk when a run is killed is lost there.
-                x_transaction_log_flush_interval=1.0,
-            ),
         )
         # Lightning passes it on, and wandb warns that it has no effect.
         self._wandb_init.pop("anonymous", None)
@@ -233,13 +224,23 @@ class WandbLogger(loggers.WandbLogger):
     def _start(self, mode: Literal["offline", "online", "disabled"]) -> Any:
         import wandb
 
-        # wandb ignores it offline, with a warning.
-        resume = "allow" if mode == "online" else None
+        online = mode == "online"
+        settings = wandb.Settings(
+            mode=mode,
+            resume="allow" if online else None,  # wandb ignores it offline, with a warning
+            console="off",
+            silent=True,
+            reinit="finish_previous",
+            init_timeout=WAIT_AT_BEGIN if online else 300,  # on a busy machine, its own process
+            finish_timeout=WAIT_AT_END,
+            # Seconds; what is not on disk when a run is killed is lost there.
+            x_transaction_log_flush_interval=1.0,
+        )
         try:
             if mode != "disabled":
                 make_directory(self._id_file.parent, key="paths.runs")
                 write_atomic(self._id_file, str(self._id))
-            return wandb.init(**{**self._wandb_init, "mode": mode, "resume": resume})
+            return wandb.init(**{**self._wandb_init, "resume": None, "settings": settings})
         except Exception as error:  # whatever the network, the disk or the library does
             if mode == "disabled":
                 raise
