@@ -7,25 +7,26 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train sweep evaluate translate attention compare corpus bench test test-fast soak lint format clean
+TARGETS := help setup data-check train sweep evaluate translate attention compare reproduce corpus bench test test-fast soak lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := data-check train sweep evaluate translate attention compare
-TAKE_ARGS := data-check train sweep evaluate translate attention compare corpus bench test test-fast
+TAKE_OVERRIDES := data-check train sweep evaluate translate attention compare reproduce
+TAKE_ARGS := data-check train sweep evaluate translate attention compare reproduce corpus bench test test-fast
 TAKE_BASE := compare
 TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
 TAKE_OUT := data-check translate attention compare
+TAKE_RUN := reproduce
 TAKE_RUNS := compare
 TAKE_SORT := compare
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
 TAKE_WHERE := compare
-SETTINGS := ARGS BASE CKPT FILE OUT RUNS SORT TARGET TEXT WHERE
+SETTINGS := ARGS BASE CKPT FILE OUT RUN RUNS SORT TARGET TEXT WHERE
 
 GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
@@ -47,7 +48,7 @@ export ZHEN_MAKEOVERRIDES = $(MAKEOVERRIDES)
 PY = "$(VENV)/bin/python"
 UP_TO_DATE = sh scripts/setup.sh "$(VENV)" "$(PYTHON)"
 takes = $(foreach k,OVERRIDES $(SETTINGS),$(if $(filter $@,$(TAKE_$k)),$k))
-RUN = exec $(PY) scripts/forward.py $$PPID "$(takes)" $(PY)
+FORWARD = exec $(PY) scripts/forward.py $$PPID "$(takes)" $(PY)
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -60,44 +61,47 @@ setup: ## install into .venv what the other commands need (they do it themselves
 	@$(UP_TO_DATE)
 
 data-check: setup ## look a corpus over before training: data=files data.train=path; OUT=folder
-	@$(RUN) -m zhen.data_check
+	@$(FORWARD) -m zhen.data_check
 
 train: setup ## train, test the best checkpoint, print a summary
-	@$(RUN) -m zhen.train
+	@$(FORWARD) -m zhen.train
 
 sweep: setup ## train many: model=tiny,small seed=range(0,3); sweep=optuna; resume=last
-	@$(RUN) -m zhen.sweep
+	@$(FORWARD) -m zhen.sweep
 
 evaluate: setup ## score a checkpoint on the test sets: CKPT=path, else the newest run's best
-	@$(RUN) -m zhen.evaluate
+	@$(FORWARD) -m zhen.evaluate
 
 translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=path, CKPT=path
-	@$(RUN) -m zhen.translate
+	@$(FORWARD) -m zhen.translate
 
 attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=folder, CKPT=path
-	@$(RUN) -m zhen.attention
+	@$(FORWARD) -m zhen.attention
+
+reproduce: setup ## make a run again and compare its scores: RUN=directory, else the newest
+	@$(FORWARD) -m zhen.reproduce
 
 compare: setup ## runs side by side: RUNS="a/* b/*" WHERE="model=tiny" SORT=key BASE=run OUT=file
-	@$(RUN) -m zhen.compare
+	@$(FORWARD) -m zhen.compare
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
-	@$(RUN) scripts/phrasebook/build.py
+	@$(FORWARD) scripts/phrasebook/build.py
 
 bench: setup ## measure: ARGS='decode CHECKPOINT', 'data --pairs 1000000' or 'train --corpus T'
-	@$(RUN) scripts/bench.py
+	@$(FORWARD) scripts/bench.py
 
 # Most tests wait for a process that they started, so two at a time take little more than half as
 # long. A file's tests stay together, with the runs that they share.
 PARALLEL := --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 test: setup ## run all tests; ARGS='-k name' goes to pytest
-	@$(RUN) -m pytest $(PARALLEL)
+	@$(FORWARD) -m pytest $(PARALLEL)
 
 test-fast: setup ## run the tests without the slow ones
-	@$(RUN) -m pytest $(PARALLEL) -m "not slow"
+	@$(FORWARD) -m pytest $(PARALLEL) -m "not slow"
 
 soak: setup ## kill a training twenty times, and see it end as if nobody had touched it
-	@ZHEN_SOAK_KILLS=20 $(RUN) -m pytest tests/test_soak.py tests/training/test_checkpoints.py
+	@ZHEN_SOAK_KILLS=20 $(FORWARD) -m pytest tests/test_soak.py tests/training/test_checkpoints.py
 
 lint: setup ## check style, format and types
 	@$(PY) -m ruff check --quiet .

@@ -26,6 +26,7 @@ KEYS = {
     "CKPT": "ckpt",
     "FILE": "input",
     "OUT": "output",
+    "RUN": "run",
     "RUNS": "runs",
     "SORT": "sort",
     "WHERE": "where",

@@ -7,5 +7,6 @@ COMMANDS = (
     "translate",
     "attention",
     "compare",
+    "reproduce",
     "data_check",
 )

@@ -30,8 +30,8 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train sweep evaluate translate attention compare corpus bench"
-    " test test-fast soak lint format clean"
+    "help setup data-check train sweep evaluate translate attention compare reproduce corpus"
+    " bench test test-fast soak lint format clean"
 ).split()
 PARALLEL = (
     "--numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder"
@@ -350,6 +350,14 @@ def test_sweep_takes_words_with_several_values(checkout: Checkout) -> None:
     assert call.argv == ["-m", "zhen.sweep", *words, "~callbacks.samples"]
 
 
+def test_reproduce_takes_a_run(checkout: Checkout) -> None:
+    call = checkout.call("reproduce", "RUN=runs/a b/1", "force=true")
+    assert call.argv[:3] == ["-m", "zhen.reproduce", "force=true"]
+    assert hydra_value(call.argv[3]) == ("run", "runs/a b/1")
+    # What a user may set must not be what a recipe starts.
+    assert "$(RUN)" not in (ROOT / "Makefile").read_text()
+
+
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     call = checkout.call("bench", "ARGS=decode 'runs/a b/best.ckpt' --rounds 5")
     assert call.argv == ["scripts/bench.py", "decode", "runs/a b/best.ckpt", "--rounds", "5"]
@@ -360,6 +368,7 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
     [
         (["train", "TEXT=x"], "TEXT="),
         (["train", "CKPT=x"], "CKPT="),
+        (["train", "RUN=x"], "RUN="),
         (["translate", "TARGET=x"], "TARGET="),
         (["attention", "FILE=x"], "FILE="),
         (["data-check", "TEXT=x"], "TEXT="),

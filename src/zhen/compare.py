@@ -7,7 +7,7 @@ Reads configs/compare.yaml; prints tables, as tab-separated values where nobody 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from zhen.errors import UserError
 if TYPE_CHECKING:
     from zhen.runs.comparison import Group
     from zhen.runs.record import Run
+    from zhen.runs.significance import Difference
     from zhen.runs.tables import Differences
     from zhen.viewer.comparison_text import Table
 
@@ -40,8 +41,8 @@ def compare(cfg: DictConfig) -> None:
         say_skipped(skipped, Path(cfg.paths.runs))
     runs = where(every, cfg.where) if cfg.where else every
     if not runs:
-        found = f"none of the {len(every)} runs meets where={cfg.where}" if every else "no runs"
-        raise UserError(f"{found} below {cfg.paths.runs}: choose others, or `make train`")
+        none = f"none of the {len(every)} runs meets where={cfg.where}" if every else "no runs"
+        raise UserError(f"{none} below {cfg.paths.runs}: choose others, or `make train`")
     base = baseline(cfg, every) if cfg.base else None
     if base is not None and base not in runs:
         runs = [base, *runs]
@@ -102,7 +103,7 @@ def against(base: "Run", runs: "Sequence[Run]") -> "tuple[Differences, dict[str,
     if not base.tests:
         raise UserError(f"base={base.name} is {base.state}, and was not tested: give another")
     others = [run for run in runs if run is not base and run.tests]
-    found: Differences = {}
+    found: dict[Run, Mapping[str, Mapping[str, Difference]]] = {}
     refused: dict[str, str] = {}
     for run in others:
         try:

@@ -30,6 +30,7 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "data": ("tokenizer", "seed", "dropout"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
+    "logger.tensorboard": ("config", "start"),
     "trainer": ("callbacks", "logger", "enable_checkpointing"),
 }
 
@@ -60,6 +61,8 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "paths.cache": (str, ""),
     "paths.run_dir": (str, ""),
     "ckpt": (str | None, ""),
+    "run": (str, ""),
+    "force": (bool, ""),
     "weights": (Literal["raw", "ema", "average"] | None, ""),
     "test": (
         _PATHS | dict[str, _PATHS | dict[str, _PATHS]] | None,

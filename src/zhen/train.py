@@ -47,6 +47,7 @@ def train(cfg: DictConfig) -> float | None:
     from zhen.training.checkpoints import Checkpoints
     from zhen.training.clock import Clock
     from zhen.training.devices import described, set_up_device
+    from zhen.training.loggers import finished
     from zhen.training.module import TranslationModule
     from zhen.training.ranks import ending_together
     from zhen.training.weights import load_origin
@@ -71,7 +72,10 @@ def train(cfg: DictConfig) -> float | None:
     decode = build(cfg.decode, "decode")
     callbacks = build_all(cfg.callbacks, "callbacks")
     keeper = next((each for each in callbacks if isinstance(each, Checkpoints)), None)
-    loggers = build_all(cfg.logger, "logger", supplied={"wandb": {"config": resolve(cfg)}})
+    whole: dict[str, Any] = {"config": resolve(cfg)}
+    start = {"start": before.update if before is not None else 0}
+    supplied = {"wandb": whole, "tensorboard": {**whole, **start}}
+    loggers = build_all(cfg.logger, "logger", supplied)
     trainer = build(
         cfg.trainer, "trainer",
         callbacks=[*callbacks, Clock(cfg.paths.run_dir)], logger=loggers,
@@ -79,7 +83,7 @@ def train(cfg: DictConfig) -> float | None:
     )  # fmt: skip
     os.environ[DEVICES] = str(trainer.num_devices)  # for the ranks that Lightning starts
 
-    with ending_together(trainer):
+    with ending_together(trainer), finished(loggers):
         rehearse(cfg, make_optimizer, origin)
         if before is None:
             RunDirectory.check_new(cfg.paths.run_dir)
@@ -183,7 +187,7 @@ def write_down(
 ) -> None:
     """What this run is, and where it came from."""
     from zhen.files import write_atomic
-    from zhen.runs.provenance import provenance
+    from zhen.runs.provenance import ROOT, provenance, uncommitted
 
     device = f"{trainer.world_size} x {trainer.strategy.root_device}"
     about = provenance(cfg, current_choices(), data.fingerprint, device)
@@ -191,6 +195,8 @@ def write_down(
         run.write_settings(cfg, current_overrides(), about)
     else:
         before.write_settings(current_overrides(), about)
+    if (before is None or before.checkpoint is None) and (patch := uncommitted(ROOT)):
+        write_atomic(run.patch, patch)
     write_atomic(run.tokenizer, data.tokenizer.to_json())
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from zhen.runs.provenance import command, git, packages, provenance
+from zhen.runs.provenance import code, command, git, packages, provenance, uncommitted
 
 
 def test_everything_is_plain_json() -> None:
@@ -23,6 +23,7 @@ def test_everything_is_plain_json() -> None:
     assert found["python"] == sys.version.split()[0]
     assert datetime.fromisoformat(found["started"]).tzinfo is not None
     assert found["host"] and found["cpu"]["name"] and found["cpu"]["cores"] >= 1
+    assert found["threads"] >= 1 and found["code"] == code() and Path(found["root"]).is_dir()
 
 
 def test_a_job_names_its_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +78,41 @@ def test_no_repository_and_no_git(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert git(repository) is None
+
+
+def test_what_is_not_committed_can_be_applied_to_the_commit(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert uncommitted(repository) == b""
+    (repository / "src").mkdir()
+    changed = {"file": b"y\r\n", "src/new.py": "真 = 1\n".encode(), "src/binary": bytes(range(256))}
+    for name, content in changed.items():
+        (repository / name).write_bytes(content)
+    (repository / "corpus.tsv").write_text("not part of it")
+    subprocess.run(
+        ["git", "-C", str(repository), "config", "diff.noprefix", "true"], check=True
+    )  # a user's own settings must not matter
+    patch = uncommitted(repository)
+
+    clone = tmp_path_factory.mktemp("clone")
+    subprocess.run(["git", "clone", "-q", str(repository), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "apply", "-"], input=patch, check=True)
+    assert {name: (clone / name).read_bytes() for name in changed} == changed
+    assert not (clone / "corpus.tsv").exists()
+
+
+def test_no_repository_has_nothing_uncommitted(tmp_path: Path) -> None:
+    assert uncommitted(tmp_path) == b""
+
+
+def test_the_code_is_known_by_its_content_alone(tmp_path: Path) -> None:
+    for copy in ("one", "other"):
+        (tmp_path / copy / "src" / "zhen" / "__pycache__").mkdir(parents=True)
+        (tmp_path / copy / "src" / "zhen" / "a.py").write_text("x = 1\n")
+    (tmp_path / "one" / "src" / "zhen" / "__pycache__" / "a.pyc").write_text("compiled")
+    first = code(tmp_path / "one")
+    assert first == code(tmp_path / "other")
+    (tmp_path / "other" / "src" / "zhen" / "a.py").write_text("x = 2\n")
+    assert first != code(tmp_path / "other")
+    (tmp_path / "one" / "src" / "zhen" / "a.py").rename(tmp_path / "one" / "src" / "zhen" / "b.py")
+    assert first != code(tmp_path / "one")

@@ -2,10 +2,11 @@
 
     runs/<name>/<time or job id>/
         config.yaml      the resolved configuration    overrides.yaml   what the command line asked
-        provenance.json  where the run came from       log.txt, log.R.txt  by rank 0, R
+        provenance.json  where the run came from       uncommitted.patch  what git had not
+        log.txt, log.R.txt  by rank 0, R
         checkpoints/     best.ckpt and last.ckpt       tokenizer.json   the vocabulary
         metrics.csv      numbers by update             wandb/           the same, and more
-        clock.csv        tokens and time by update
+        clock.csv        tokens and time by update     tensorboard/     the same, if asked for
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
         attention.html   what the heads look at        attention.png    the same at a glance
 
@@ -95,6 +96,11 @@ class RunDirectory:
     @property
     def provenance(self) -> Path:
         return self.path / "provenance.json"
+
+    @property
+    def patch(self) -> Path:
+        """Of a run whose code was not all committed."""
+        return self.path / "uncommitted.patch"
 
     @property
     def checkpoints(self) -> Path:

@@ -1,5 +1,6 @@
 """Where a run came from: enough to make it again, or to know why it cannot be."""
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -29,19 +30,24 @@ def provenance(
         corpus: the fingerprint of the pairs, as the data module computed it.
         device: what computes, with its number.
     """
+    import torch
+
     return {
         "run": run_id(),
         "sweep": os.environ.get(SWEEP),
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command(),
         "directory": os.getcwd(),
+        "root": str(ROOT),
         "git": git(ROOT),
+        "code": code(),
         "seed": cfg.get("seed"),
         "choices": dict(choices),
         "corpus": corpus,
         "host": socket.gethostname(),
         "device": device,
         "cpu": {"name": cpu_name(), "cores": os.cpu_count()},
+        "threads": torch.get_num_threads(),  # the bits of a sum depend on them
         "platform": platform.platform(),
         "python": platform.python_version(),
         "packages": packages(),
@@ -67,11 +73,48 @@ def git(directory: Path) -> dict[str, Any] | None:
         return None
 
 
+def uncommitted(directory: Path) -> bytes:
+    """What `git apply` makes of the commit what is in `directory`; empty where nothing differs.
+
+    All that is tracked, and new files of the code and the configuration; what else lies about, such
+    as corpora, is no part of it.
+    """
+    if git(directory) is None:
+        return b""
+    # Whatever the user has made of `git diff`.
+    diff = ["diff", "--binary", "--no-ext-diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
+    new = ["ls-files", "-z", "--others", "--exclude-standard", "--", "src", "configs"]
+    try:
+        patch = _output(directory, *diff, "HEAD")
+        for name in _output(directory, *new).split(b"\0")[:-1]:
+            line = [*diff, "--no-index", "--", os.devnull, os.fsdecode(name)]
+            patch += _output(directory, *line, statuses=(0, 1))  # 1: they differ
+    except (OSError, subprocess.SubprocessError):
+        return b""
+    return patch
+
+
+def code(directory: Path = ROOT) -> str:
+    """A hash of the code: the same wherever it lies, committed or not."""
+    digest, source = hashlib.sha256(), directory / "src" / "zhen"
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{content}  {file.relative_to(source)}\n".encode())
+    return digest.hexdigest()
+
+
 def _git(directory: Path, *arguments: str) -> str:
+    return os.fsdecode(_output(directory, *arguments)).strip()
+
+
+def _output(directory: Path, *arguments: str, statuses: tuple[int, ...] = (0,)) -> bytes:
     # No lock: the user may be committing at this very moment.
     line = ["git", "--no-optional-locks", "-C", str(directory), *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=10)
-    return done.stdout.strip()
+    done = subprocess.run(line, capture_output=True, timeout=10)
+    if done.returncode not in statuses:
+        raise subprocess.CalledProcessError(done.returncode, line, done.stdout, done.stderr)
+    return done.stdout
 
 
 def packages() -> dict[str, str]:

@@ -54,7 +54,7 @@ MAY_CHANGE = (
 # Not part of what a run is.
 NO_SETTING = ("resume", "ckpt")
 # What is written down of each time that a run goes on.
-AGAIN = ("started", "command", "directory", "git", "host", "device", "cpu")
+AGAIN = ("started", "command", "directory", "git", "code", "host", "device", "cpu", "threads")
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,12 @@ class Resumed:
         for split, found in fingerprint.items():
             if self.fingerprint.get(split, found) != found:
                 key = split if split in ("train", "val", "test") else f"test.{split}"
+                instead = ""
+                if self.checkpoint is not None:
+                    instead = f" (with the weights of this one: init_from={self.checkpoint})"
                 raise UserError(
                     f"data.{key}: the pairs are not those that {self.run.path} was begun with, and"
-                    " it cannot go on with others: restore them, or begin a new run (with the"
-                    f" weights of this one: init_from={self.checkpoint})"
+                    f" it cannot go on with others: restore them, or begin a new run{instead}"
                 )
 
     def write_settings(self, overrides: Sequence[str], about: Mapping[str, Any]) -> None:
@@ -115,12 +117,14 @@ class Resumed:
         """
         kept = [each for each in overrides if _name(each) not in NO_SETTING]
         first = dict(about)
-        if self.checkpoint is not None:
-            with contextlib.suppress(OSError, ValueError):
-                first = json.loads(self.run.provenance.read_text(encoding="utf-8"))
+        with contextlib.suppress(OSError, ValueError):
+            known = json.loads(self.run.provenance.read_text(encoding="utf-8"))
+            if self.checkpoint is None:  # it begins anew
+                first |= {name: known[name] for name in ("reproduces",) if name in known}
+            else:
                 again = {name: about[name] for name in AGAIN}
                 again = {"update": self.update, "changed": self.changed, **again}
-                first["resumed"] = [*first.get("resumed", []), again]
+                first = {**known, "resumed": [*known.get("resumed", []), again]}
         self.run.write_settings(self.cfg, kept, first)
         self.run.results.unlink(missing_ok=True)  # those of a shorter training
 
@@ -162,7 +166,7 @@ def find(cfg: DictConfig, overrides: Sequence[str]) -> Resumed | None:
         folder = OmegaConf.select(cfg, "callbacks.checkpoint.dirpath") or run.checkpoints
         checkpoint = Path(folder, run.last.name)
     if not checkpoint.exists():
-        return Resumed(run, cfg, changed, None)
+        return Resumed(run, cfg, changed, None, fingerprint=fingerprint_to_reproduce(run))
     content = read_checkpoint(checkpoint, key="resume")
     try:
         content["resume"]["random"]  # what Lightning's own checkpoints lack
@@ -182,13 +186,16 @@ def find(cfg: DictConfig, overrides: Sequence[str]) -> Resumed | None:
         ) from error
 
 
-def find_run(resume: str, runs: Path, name: str) -> tuple[RunDirectory, Path | None]:
+def find_run(
+    resume: str, runs: Path, name: str = "*", key: str = "resume"
+) -> tuple[RunDirectory, Path | None]:
     """The run, and the checkpoint where `resume` names one.
 
     Args:
         resume: `last`, or a path.
         runs: where the runs are.
         name: of the runs among which is the last one, `*` for all.
+        key: the configuration key that `resume` comes from, for the message.
 
     Raises:
         UserError: there is none.
@@ -197,7 +204,8 @@ def find_run(resume: str, runs: Path, name: str) -> tuple[RunDirectory, Path | N
         found = [RunDirectory(path.parent) for path in runs.glob(f"{name}/*/config.yaml")]
         if not found:
             below = runs if name == "*" else runs / name
-            raise UserError(f"resume=last: there is no run below {below}; begin one without resume")
+            begin = "begin one without resume" if key == "resume" else "train one first"
+            raise UserError(f"{key}=last: there is no run below {below}; {begin}")
         # As for the newest checkpoint, a trial counts only where there is nothing else.
         return max(found, key=lambda run: (run.path.parent.name != "debug", _written(run))), None
     path = Path(resume).absolute()
@@ -207,13 +215,17 @@ def find_run(resume: str, runs: Path, name: str) -> tuple[RunDirectory, Path | N
         run = RunDirectory(run.path.parent)  # of `checkpoints` and what lies in it
     if not run.config.is_file():
         raise UserError(
-            f"resume={resume} is neither a run directory nor a checkpoint in one; give one, or last"
+            f"{key}={resume} is neither a run directory nor a checkpoint in one; give one, or last"
         )
     return run, file
 
 
-def stored_configuration(run: RunDirectory) -> DictConfig:
+def stored_configuration(run: RunDirectory, key: str = "resume") -> DictConfig:
     """The run's own configuration, its paths changed where the directory was moved.
+
+    Args:
+        run: it has a configuration.
+        key: the configuration key that names the run, for the message.
 
     Raises:
         UserError: it cannot be read.
@@ -223,16 +235,28 @@ def stored_configuration(run: RunDirectory) -> DictConfig:
         before = stored.paths.run_dir
         assert isinstance(stored, DictConfig) and isinstance(before, str)
     except Exception as error:  # whatever a foreign or damaged file has in it
-        raise UserError(f"resume: {run.config} is damaged: restore it") from error
+        raise UserError(f"{key}: {run.config} is damaged: restore it") from error
+    return OmegaConf.create(moved(OmegaConf.to_container(stored), before, run.path))
 
-    def moved(node: Any) -> Any:
-        if isinstance(node, dict):
-            return {key: moved(value) for key, value in node.items()}
-        if isinstance(node, str) and Path(node).is_relative_to(before):
-            return str(run.path / Path(node).relative_to(before))
-        return node
 
-    return OmegaConf.create(moved(OmegaConf.to_container(stored)))
+def moved(node: Any, before: str | Path, after: Path) -> Any:
+    """A configuration's node in which the paths at and below `before` are at and below `after`."""
+    if isinstance(node, dict):
+        return {key: moved(value, before, after) for key, value in node.items()}
+    if isinstance(node, list):
+        return [moved(value, before, after) for value in node]
+    if isinstance(node, str) and Path(node).is_relative_to(before):
+        return str(after / Path(node).relative_to(before))
+    return node
+
+
+def fingerprint_to_reproduce(run: RunDirectory) -> dict[str, str]:
+    """The pairs that `make reproduce` has asked for; empty for any other run."""
+    try:
+        about = json.loads(run.provenance.read_text(encoding="utf-8"))
+        return dict(about["reproduces"]["corpus"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def combined(

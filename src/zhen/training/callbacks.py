@@ -13,6 +13,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from zhen.data import Batch
+from zhen.training.loggers import Sample, TensorBoardLogger, WandbLogger
 from zhen.training.module import TranslationModule
 
 log = logging.getLogger(__name__)
@@ -118,6 +119,8 @@ class Progress(L.Callback):
 class Samples(L.Callback):
     """Shows how the same few validation sentences are translated as training goes on.
 
+    In the log, in Weights & Biases as a table, in TensorBoard as text.
+
     Args:
         count: sentences, spread evenly over the validation pairs.
 
@@ -143,8 +146,16 @@ class Samples(L.Callback):
             found.perplexity,
             found.loss,
         )
-        size = len(found.sources)
-        for i in (size * n // max(1, self._count) for n in range(min(self._count, size))):
-            log.info("  %s", found.sources[i])
-            log.info("    -> %s", found.hypotheses[i])
-            log.info("     = %s", found.references[i])
+        size, count = len(found.sources), self._count
+        chosen = (size * n // max(1, count) for n in range(min(count, size)))
+        texts = found.sources, found.hypotheses, found.references
+        samples = [Sample(*(each[i] for each in texts)) for i in chosen]
+        for sample in samples:
+            log.info("  %s", sample.source)
+            log.info("    -> %s", sample.hypothesis)
+            log.info("     = %s", sample.reference)
+        # Under the step of this validation's scores.
+        step = trainer.fit_loop.epoch_loop._batches_that_stepped
+        for logger in trainer.loggers if samples else []:
+            if isinstance(logger, (WandbLogger, TensorBoardLogger)):
+                logger.log_samples(samples, step)

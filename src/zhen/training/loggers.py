@@ -1,25 +1,49 @@
-"""Where numbers go: metrics.csv in the run directory, and Weights & Biases, offline by default."""
+"""Where numbers go: metrics.csv in the run directory, Weights & Biases, TensorBoard.
 
+All have the same axis, `step`: it counts updates from 0, as Lightning does, and a test is logged at
+the number of updates that were made.
+"""
+
+import contextlib
 import csv
 import io
+import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from lightning.pytorch import loggers
 from lightning.pytorch.loggers.logger import Logger, rank_zero_experiment
 from lightning.pytorch.utilities import rank_zero_only
+from omegaconf import OmegaConf
 
 from zhen.errors import UserError, one_line
 from zhen.files import make_directory, write_atomic
+
+log = logging.getLogger(__name__)
+
+# Seconds that a run waits for a server that does not answer, as it begins and as it ends.
+WAIT_AT_BEGIN, WAIT_AT_END = 30, 60
+# What Weights & Biases goes on as where it cannot be as it should.
+FALLBACK: Mapping[str, Literal["offline", "disabled"]] = {
+    "online": "offline",
+    "offline": "disabled",
+}
+
+
+class Sample(NamedTuple):
+    """A sentence and its translation, beside the one that is expected."""
+
+    source: str
+    hypothesis: str
+    reference: str
 
 
 class CsvLogger(Logger):
     """metrics.csv in the run directory: a row for each time something was logged.
 
-    The column `step` counts updates from 0, as Lightning does.
     Rows are added, also to a file that is there; Lightning's own CSV logger would delete it. A run
     that goes on from a checkpoint cuts what came after it: see `keep`.
 
@@ -96,17 +120,20 @@ class CsvLogger(Logger):
 
 
 class WandbLogger(loggers.WandbLogger):
-    """Weights & Biases. Never asks anything: a job has nobody to answer.
+    """Weights & Biases. Never asks anything, and never stops a run.
 
-    Its id is kept in the run directory from the start, so that a run that goes on is the same one
-    there, however it ended.
+    A server that does not answer, a full disk, a broken library: all is said once, and the run goes
+    on without; metrics.csv has the numbers. Its id is kept in the run directory from the start, so
+    that a run that goes on is the same one there, however it ended.
 
     Args:
         mode: "offline" writes to the run directory, `wandb sync` sends it later; "online" needs a
             key in WANDB_API_KEY or from an earlier `wandb login`.
         project: where runs are collected.
         group: runs that belong together, such as the seeds of one setting.
+        job_type: what kind of run it is in its group.
         tags: words to find the run by.
+        notes: what the run is to find out.
         run_dir: the run directory.
         name: the run's name.
         config: the whole configuration, complete from the start: an offline run keeps only what
@@ -125,6 +152,8 @@ class WandbLogger(loggers.WandbLogger):
         tags: list[str],
         run_dir: str,
         name: str,
+        job_type: str | None = None,
+        notes: str | None = None,
         config: dict[str, Any] | None = None,
     ) -> None:
         import wandb
@@ -139,20 +168,21 @@ class WandbLogger(loggers.WandbLogger):
                     "logger.wandb.mode=online needs a key: set WANDB_API_KEY or run `wandb login`,"
                     " or take logger.wandb.mode=offline"
                 )
+        self._mode = mode
         self._id_file = Path(run_dir, "wandb", "id.txt")
         kept = self._id_file.exists()
         # wandb's own sweeps name the run, whatever it is given.
         named = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
         super().__init__(
-            mode=mode,
             project=project,
             group=group,
+            job_type=job_type,
             tags=tags,
+            notes=notes,
             save_dir=run_dir,
             name=name,
             id=self._id_file.read_text(encoding="utf-8") if kept else named or secrets.token_hex(4),
             config=config,
-            settings=wandb.Settings(console="off", silent=True),
         )
         # Lightning passes it on, and wandb warns that it has no effect.
         self._wandb_init.pop("anonymous", None)
@@ -162,6 +192,144 @@ class WandbLogger(loggers.WandbLogger):
     def experiment(self) -> Any:
         """The run there, made at the first use."""
         if self._experiment is None:
-            make_directory(self._id_file.parent, key="paths.runs")
-            write_atomic(self._id_file, str(self._id))
-        return super().experiment
+            self._experiment = self._start(self._mode)
+        return self._experiment
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self._guarded(lambda run: run.log(dict(metrics), step=step))
+
+    @rank_zero_only
+    def log_samples(self, samples: Sequence[Sample], step: int) -> None:
+        """A table of them, one for each step."""
+        import wandb
+
+        columns: list[str | int] = [*Sample._fields]
+        data = [list(each) for each in samples]
+        self._guarded(
+            lambda run: run.log({"samples": wandb.Table(columns=columns, data=data)}, step=step)
+        )
+
+    @rank_zero_only
+    def finish(self, status: int) -> None:
+        """Say there how the run ended; other than 0, it is marked as failed.
+
+        Args:
+            status: the exit status of the run.
+        """
+        if self._experiment is not None:
+            self._guarded(lambda run: run.finish(exit_code=status))
+            self._experiment = None
+
+    def _start(self, mode: Literal["offline", "online", "disabled"]) -> Any:
+        import wandb
+
+        online = mode == "online"
+        settings = wandb.Settings(
+            mode=mode,
+            resume="allow" if online else None,  # wandb ignores it offline, with a warning
+            console="off",
+            silent=True,
+            reinit="finish_previous",
+            init_timeout=WAIT_AT_BEGIN if online else 300,  # on a busy machine, its own process
+            finish_timeout=WAIT_AT_END,
+            # Seconds; what is not on disk when a run is killed is lost there.
+            x_transaction_log_flush_interval=1.0,
+        )
+        try:
+            if mode != "disabled":
+                make_directory(self._id_file.parent, key="paths.runs")
+                write_atomic(self._id_file, str(self._id))
+            return wandb.init(**{**self._wandb_init, "resume": None, "settings": settings})
+        except Exception as error:  # whatever the network, the disk or the library does
+            if mode == "disabled":
+                raise
+            log.warning(
+                "logger.wandb.mode=%s does not work, and the run goes on with %s: %s",
+                mode, FALLBACK[mode], one_line(error),
+            )  # fmt: skip
+            wandb.teardown()  # its process would not let go of the run's id
+            return self._start(FALLBACK[mode])
+
+    def _guarded(self, use: Callable[[Any], Any]) -> None:
+        try:
+            use(self.experiment)
+        except Exception as error:
+            log.warning(
+                "logger.wandb: nothing more is logged there: %s: %s",
+                type(error).__name__, one_line(error),
+            )  # fmt: skip
+            self._experiment = self._start("disabled")
+
+
+class TensorBoardLogger(loggers.TensorBoardLogger):
+    """TensorBoard's files, in `tensorboard/` of the run directory; a run that goes on adds one.
+
+    Args:
+        run_dir: the run directory.
+        config: the whole configuration, shown as text.
+        start: updates that are made already; TensorBoard hides what was logged after them before.
+
+    Raises:
+        ModuleNotFoundError: there is neither `tensorboardX` nor `tensorboard`.
+    """
+
+    def __init__(
+        self, *, run_dir: str, config: dict[str, Any] | None = None, start: int = 0
+    ) -> None:
+        super().__init__(
+            run_dir,
+            name="",
+            version="tensorboard",
+            default_hp_metric=False,
+            purge_step=start,
+            flush_secs=10,
+        )
+        self._config, self._start = config, start
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        """The writer, made at the first use."""
+        is_new = self._experiment is None
+        writer = super().experiment
+        if is_new and self._config is not None:
+            text = OmegaConf.to_yaml(OmegaConf.create(self._config))
+            writer.add_text("config", f"```yaml\n{text}```", self._start)
+        return writer
+
+    @rank_zero_only
+    def log_samples(self, samples: Sequence[Sample], step: int) -> None:
+        """Their text, one for each step."""
+        rows = [Sample._fields, ["---"] * len(Sample._fields), *samples]
+        text = "".join(f"| {' | '.join(_cell(each) for each in row)} |\n" for row in rows)
+        self.experiment.add_text("samples", text, step)
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Lightning would write hparams.yaml, but config.yaml has them."""
+
+
+def _cell(text: str) -> str:
+    """As it stands in a table of Markdown."""
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+@contextlib.contextmanager
+def finished(loggers: Sequence[Logger]) -> Iterator[None]:
+    """At the end, Weights & Biases learns how the run inside ended.
+
+    Without that, the next run of this process, as in a sweep, would be logged as the same one, and
+    one that failed as finished.
+    """
+    status = 1
+    try:
+        yield
+        status = 0
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 1
+        raise
+    finally:
+        for logger in loggers:
+            if isinstance(logger, WandbLogger):
+                logger.finish(status)
