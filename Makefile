@@ -7,15 +7,15 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train evaluate translate attention corpus bench test test-fast soak lint format clean
+TARGETS := help setup data-check train sweep evaluate translate attention corpus bench test test-fast soak lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := data-check train evaluate translate attention
-TAKE_ARGS := data-check train evaluate translate attention corpus bench test test-fast
+TAKE_OVERRIDES := data-check train sweep evaluate translate attention
+TAKE_ARGS := data-check train sweep evaluate translate attention corpus bench test test-fast
 TAKE_CKPT := evaluate translate attention
 TAKE_FILE := translate
 TAKE_OUT := data-check translate attention
@@ -60,6 +60,9 @@ data-check: setup ## look a corpus over before training: data=files data.train=p
 
 train: setup ## train, test the best checkpoint, print a summary
 	@$(RUN) -m zhen.train
+
+sweep: setup ## train many: model=tiny,small seed=range(0,3); sweep=optuna; resume=last
+	@$(RUN) -m zhen.sweep
 
 evaluate: setup ## score a checkpoint on the test sets: CKPT=path, else the newest run's best
 	@$(RUN) -m zhen.evaluate

@@ -62,7 +62,7 @@ def refuse_inexact(words: list[str], exact: bool, variables: dict[str, str]) -> 
         if exact and "$" in word.partition("=")[0] and "=" in word:
             fail(f"make expands the $ in `{word}`; pass it as ARGS={shlex.quote(word)}")
         if exact and word == "-m":
-            fail("make ignores -m; for Hydra's multirun pass ARGS=--multirun")
+            fail("make ignores -m; several trainings are started by `make sweep`")
 
 
 def keep_leading_blanks(words: list[str], variables: dict[str, str]) -> None:

@@ -546,7 +546,9 @@ def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -
         assert error == "error: [Errno 28] No space left on device\n"
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
+@pytest.mark.parametrize(
+    "command", ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
+)
 def test_help_takes_no_time(place: Place, command: str) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = place.run(command, "--help")

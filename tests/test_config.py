@@ -91,7 +91,7 @@ BAD = [
     (
         "seed=0,1",
         "`seed=0,1` gives several values: a list is written seed=[0,1], a text with a comma"
-        " seed='\"0,1\"', and a sweep over them needs -m",
+        " seed='\"0,1\"', and `make sweep` starts a training for each of several",
     ),
     # a value of the wrong type
     ("seed=abc", "`seed` must be an int from 0 to 4294967295, but is 'abc'"),
@@ -266,48 +266,15 @@ def test_the_command_sees_no_hydra(run: Any) -> None:
     assert seen["argv"][-1] == "seed=3" and seen["overrides"][-1] == "seed=3"
 
 
-def test_a_sweep_gives_each_job_its_own_run_and_command_line(run: Any, tmp_path: Path) -> None:
-    seen = run("-m", "seed=0,1", "model=tiny")
-    assert [each["cfg"].seed for each in seen] == [0, 1]
-    assert len({each["run_dir"] for each in seen}) == 2
-    assert [each["run_id"].rpartition("-")[2] for each in seen] == ["0", "1"]
-    for each in seen:
-        assert "-m" not in each["argv"] and f"seed={each['cfg'].seed}" in each["argv"]
-        assert each["overrides"] == each["argv"]
-
-
-def test_a_job_of_a_sweep_leaves_no_ranks_to_the_next(run: Any) -> None:
-    """Lightning's launcher marks its process as rank 0 for good (H1)."""
-    found = []
-
-    def launch(cfg: DictConfig) -> None:
-        found.append(os.environ.get("LOCAL_RANK"))
-        os.environ["LOCAL_RANK"] = "0"
-
-    run("-m", "seed=0,1", command=launch)
-    assert found == [None, None]
-
-
-def test_a_bad_job_of_a_sweep_does_not_stop_the_others(
-    run: Any, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("option", ["-m", "--multirun"])
+def test_several_jobs_in_one_process_are_refused(
+    run: Any, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    done = []
-    with pytest.raises(SystemExit) as stop:
-        run("-m", "seed=x,1", command=lambda cfg: done.append(cfg.seed))
-    assert stop.value.code == 1 and done == [1]
-    errors = capsys.readouterr().err
-    assert "error: job 0: `seed` must be an int" in errors
-    assert "error: 1 of the sweep's jobs failed" in errors
-
-
-def test_a_bad_option_in_a_sweep_starts_nothing(
-    run: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+    """Ranks of one would take themselves for those of the next, and a sweep for them all (H1)."""
     done = []
     with pytest.raises(SystemExit):
-        run("-m", "model=tiny,smal", command=lambda cfg: done.append(cfg))
-    assert not done
-    assert "error: `model=smal`: no such model; did you mean `small`?" in capsys.readouterr().err
+        run(option, "seed=0,1", command=lambda cfg: done.append(cfg))
+    assert not done and "`make sweep`" in capsys.readouterr().err
 
 
 def test_a_bug_keeps_its_traceback(run: Any) -> None:
@@ -389,21 +356,10 @@ def zhen(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProce
     return done, time.monotonic() - started
 
 
-@pytest.mark.slow
-def test_a_sweep_of_runs_on_two_ranks_each(tmp_path: Path) -> None:
-    """H1, H2: each job has its ranks, one directory for both, and the next job starts afresh."""
-    done, _ = zhen(
-        *("zhen.train", "-m", "seed=0,1", "debug=fast", "trainer=cpu", "trainer.max_steps=2"),
-        *("trainer.devices=2", "trainer.strategy=ddp", f"paths.runs={tmp_path}"),
-    )
-    assert done.returncode == 0, done.stderr
-    runs = sorted(tmp_path.glob("*/*"))
-    assert [run.name.rpartition("-")[2] for run in runs] == ["0", "1"]
-    for run in runs:
-        assert (run / "results.json").is_file() and (run / "log.1.txt").is_file()
+COMMANDS = ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "translate", "attention", "data_check"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_does_not_wait_for_torch(command: str) -> None:
     done, _ = zhen(f"zhen.{command}", "--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0 and f"zhen {command}: settings are given as" in done.stdout
@@ -416,6 +372,7 @@ def test_help_does_not_wait_for_torch(command: str) -> None:
     ("command", "typo", "key"),
     [
         ("train", "decoed", "decode"),
+        ("sweep", "decoed", "decode"),
         ("evaluate", "decoed", "decode"),
         ("translate", "decoed", "decode"),
         ("attention", "decoed", "decode"),

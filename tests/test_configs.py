@@ -9,12 +9,13 @@ import yaml
 from omegaconf import OmegaConf
 
 from zhen.compose import CONFIGS, compose, groups
-from zhen.config import build, build_all
+from zhen.config import build, build_all, checked
 from zhen.errors import UserError
+from zhen.runs.sweeps import Plan
 from zhen.schema import LIMITS, check
 
 FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
-COMMANDS = ["train", "evaluate", "translate", "attention", "data_check"]
+COMMANDS = ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
 CHOICES = [
     f"{group}={option}"
     for group, options in groups("train").items()
@@ -124,6 +125,14 @@ def test_a_choice_composes_checks_and_instantiates(choice: str, tmp_path: Path) 
     build(cfg.decode, key="decode")
     build_all(cfg.callbacks, key="callbacks")
     build(cfg.trainer, key="trainer", logger=False)
+
+
+@pytest.mark.parametrize("option", groups("sweep")["sweep"])
+def test_a_kind_of_sweep_proposes_what_training_takes(option: str, tmp_path: Path) -> None:
+    cfg = checked("sweep", [f"sweep={option}"])
+    method = build(cfg.sweep, key="sweep")
+    jobs = method.samples(["seed=1,2", f"paths.runs={tmp_path}"])
+    assert Plan.check(jobs).folder == tmp_path / "phrasebook" and len(jobs) > 1
 
 
 def test_the_paper_sizes() -> None:

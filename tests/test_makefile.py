@@ -30,7 +30,7 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train evaluate translate attention corpus bench"
+    "help setup data-check train sweep evaluate translate attention corpus bench"
     " test test-fast soak lint format clean"
 ).split()
 PARALLEL = (
@@ -326,6 +326,12 @@ def test_data_check_takes_overrides_and_a_folder(checkout: Checkout) -> None:
         "data.train": "a b.tsv",
         "output": "a folder",
     }
+
+
+def test_sweep_takes_words_with_several_values(checkout: Checkout) -> None:
+    words = ["model=tiny,small", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "seed=range(0,3)"]
+    call = checkout.call("sweep", *words, "ARGS=~callbacks.samples")
+    assert call.argv == ["-m", "zhen.sweep", *words, "~callbacks.samples"]
 
 
 def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:

@@ -25,7 +25,7 @@ CompositionError = (HydraException, OmegaConfBaseException, ValueError)
 
 # `${root:data/x.tsv}`: a path below the repository, unless it is absolute.
 OmegaConf.register_new_resolver("root", lambda path: str(ROOT / path), replace=True)
-# `${run_id:}`: read anew each time, since each job of a sweep has its own.
+# `${run_id:}`: read anew each time, since another run may have it already (`claim`).
 OmegaConf.register_new_resolver("run_id", run_id, replace=True)
 
 
@@ -96,47 +96,43 @@ def known_keys(config_name: str, *overrides: str) -> frozenset[str]:
 def explain(error: Exception, config_name: str, overrides: Sequence[str]) -> str:
     """One line on why `overrides` do not compose: the first wrong one, and what would be right.
 
-    Overrides are added one at a time until composition fails; a sweep's lists are tried value by
-    value.
+    Overrides are added one at a time until composition fails.
     """
     accepted: list[str] = []
     try:
         known_keys(config_name)
         for text in overrides:
             try:
-                override = OverridesParser.create().parse_overrides([text])[0]
-            except HydraException as grammar:
-                return _grammar(text, grammar)
-            for choice in _choices(override, text):
-                try:
-                    known_keys(config_name, *accepted, choice)
-                except CompositionError as refused:
-                    return _refusal(choice, refused, config_name, accepted)
-            if override.is_sweep_override() and _SEVERAL.search(str(error)):
-                return _several(text)
-            accepted.append(_choices(override, text)[0])
+                if read_word(text).is_sweep_override():
+                    return _several(text)
+                known_keys(config_name, *accepted, text)
+            except UserError as grammar:
+                return str(grammar)
+            except CompositionError as refused:
+                return _refusal(text, refused, config_name, accepted)
+            accepted.append(text)
     except CompositionError as broken:
         error = broken
     return f"the configuration cannot be composed: {_reason(error)}"
 
 
-# How Hydra begins to say that a sweep's values were given without -m.
-_SEVERAL = re.compile("Ambiguous value|requires --multirun")
+def read_word(text: str) -> Override:
+    """A word of a command line, in the grammar of Hydra's overrides.
 
-
-def _choices(override: Override, text: str) -> list[str]:
-    """The override once for each value of a sweep, or as it is."""
-    if not (override.is_sweep_override() and override.is_discrete_sweep()):
-        return [text]
-    key = text.partition("=")[0]
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+    Raises:
+        UserError: it cannot be read; says how it would be written.
+    """
+    try:
+        return OverridesParser.create().parse_overrides([text])[0]
+    except HydraException as error:
+        raise UserError(_grammar(text, error)) from error
 
 
 def _several(text: str) -> str:
     key, _, value = text.partition("=")
     return (
         f"`{text}` gives several values: a list is written {key}=[{value}], a text with a comma"
-        f" {key}='\"{value}\"', and a sweep over them needs -m"
+        f" {key}='\"{value}\"', and `make sweep` starts a training for each of several"
     )
 
 
@@ -156,7 +152,7 @@ def _grammar(text: str, error: Exception) -> str:
 
 def _refusal(text: str, error: Exception, config_name: str, accepted: Sequence[str]) -> str:
     """Why this one override is refused, when all before it compose."""
-    override = OverridesParser.create().parse_overrides([text])[0]
+    override = read_word(text)
     key, value, options = override.key_or_group, override.value(), groups(config_name)
     known = known_keys(config_name, *accepted)
     if key in options and isinstance(value, str) and value not in options[key]:

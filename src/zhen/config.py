@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,7 +20,6 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
-from hydra.types import RunMode
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
@@ -44,6 +43,7 @@ __all__ = [
     "build",
     "build_all",
     "check",
+    "checked",
     "compose",
     "current_overrides",
     "resolve",
@@ -104,6 +104,21 @@ def run_command(command: Command, config_name: str) -> None:
         sys.argv = argv
 
 
+def checked(config_name: str, words: Sequence[str]) -> DictConfig:
+    """The configuration that a command would get with these words, checked as it would be.
+
+    Raises:
+        UserError: the words do not compose, or a key or value is refused.
+    """
+    try:
+        cfg = compose(config_name, words)
+    except CompositionError as error:
+        raise UserError(explain(error, config_name, words)) from error
+    check_complete(cfg, known_keys(config_name))
+    check(cfg)
+    return cfg
+
+
 def _let_go_of_output() -> None:
     """What cannot be written must go somewhere, or Python complains of it when it ends."""
     try:
@@ -118,7 +133,7 @@ def _leave(message: str, status: int) -> NoReturn:
 
 
 def current_overrides() -> list[str]:
-    """The overrides of the job that runs now, as given on the command line."""
+    """The overrides, as given on the command line."""
     return list(_overrides)
 
 
@@ -206,15 +221,11 @@ def _run(
     def job(cfg: DictConfig) -> Any:
         nonlocal started
         started = True
-        with _variable("HYDRA_FULL_ERROR", full_error), _outside_hydra(arguments) as number:
+        with _variable("HYDRA_FULL_ERROR", full_error), _outside_hydra():
             try:
-                return _run_job(command, cfg, name, number)
+                return _run_job(command, cfg, name)
             except (UserError, OSError) as error:
-                failures.append(error)
-                if number is None:
-                    return None  # raised below, where Hydra adds no line of its own
-                print(f"error: job {number}: {one_line(error)}", file=sys.stderr)
-                raise
+                failures.append(error)  # raised below, where Hydra adds no line of its own
 
     directory = str(config_directory())
     try:
@@ -225,22 +236,13 @@ def _run(
         if started:
             raise
         raise UserError(explain(error, name, arguments.overrides)) from error
-    except (UserError, OSError) as error:
-        if not failures:
-            raise
-        raise UserError(f"{len(failures)} of the sweep's jobs failed") from error
     if failures:
         raise failures[0]
 
 
-def _run_job(
-    command: Command,
-    cfg: DictConfig,
-    config_name: str,
-    number: int | None,
-) -> Any:
+def _run_job(command: Command, cfg: DictConfig, config_name: str) -> Any:
     absolute_paths(cfg)
-    with identity.job_number(number):
+    with identity.fixed():
         check_complete(cfg, known_keys(config_name))
         check(cfg)
         made = None
@@ -257,39 +259,24 @@ def _run_job(
 
 
 @contextlib.contextmanager
-def _outside_hydra(arguments: argparse.Namespace) -> Iterator[int | None]:
-    """Hides Hydra from the command; yields the job's number in a sweep, None in a single run.
+def _outside_hydra() -> Iterator[None]:
+    """Hides Hydra from the command, and the command's environment from whoever called it.
 
-    Lightning starts the other ranks with this process's own command line, which would start the
-    whole sweep again in each, and adds overrides of its own where it sees Hydra. So a job of a
-    sweep gets the command line that runs it alone, and leaves no ranks behind: neither in the
-    environment, where the next job would take itself for one of them, nor as a process group.
+    Lightning starts the other ranks with this process's own command line, and adds overrides of its
+    own where it sees Hydra.
     """
-    here = HydraConfig.get()
-    job = OmegaConf.to_container(here.overrides.task)
-    assert isinstance(job, list)
-    number = here.job.num if here.mode == RunMode.MULTIRUN else None
-    argv, hydra_config, loader = sys.argv, HydraConfig.instance().cfg, GlobalHydra.instance().hydra
-    if number is not None:
-        options = ["--config-name", arguments.config_name] if arguments.config_name else []
-        options += ["--config-dir", arguments.config_dir] if arguments.config_dir else []
-        sys.argv = [argv[0], *options, *job]
+    words = OmegaConf.to_container(HydraConfig.get().overrides.task)
+    assert isinstance(words, list)
+    hydra_config, loader = HydraConfig.instance().cfg, GlobalHydra.instance().hydra
     HydraConfig.instance().cfg = GlobalHydra.instance().hydra = None
-    _overrides[:] = job
+    _overrides[:] = words
     environment = dict(os.environ)
     try:
-        yield number
+        yield
     finally:
         os.environ.clear()
         os.environ.update(environment)
-        distributed = sys.modules.get("torch.distributed")
-        if number is not None and distributed and distributed.is_initialized():
-            distributed.destroy_process_group()
-        sys.argv, HydraConfig.instance().cfg, GlobalHydra.instance().hydra = (
-            argv,
-            hydra_config,
-            loader,
-        )
+        HydraConfig.instance().cfg, GlobalHydra.instance().hydra = hydra_config, loader
 
 
 @contextlib.contextmanager
@@ -320,7 +307,12 @@ def _parse_arguments() -> argparse.Namespace:
 
     parser.error = refuse  # type: ignore[method-assign]
     arguments = parser.parse_intermixed_args()
-    # Hydra's parser takes overrides in one stretch only: `a=1 -m b=1,2` would be refused.
+    if arguments.multirun:
+        raise UserError(
+            "-m: Hydra would run all jobs in one process, where they get into each other's way;"
+            " `make sweep` (python -m zhen.sweep) gives each training one of its own"
+        )
+    # Hydra's parser takes overrides in one stretch only: `a=1 --cfg job b=1` would be refused.
     options = [each for each in sys.argv[1:] if each not in arguments.overrides]
     sys.argv = [sys.argv[0], *options, *arguments.overrides]
     return arguments

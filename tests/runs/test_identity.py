@@ -1,4 +1,4 @@
-"""One name for a run: on all ranks, after a requeue, and its own in a sweep."""
+"""One name for a run: on all ranks, and after a requeue."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zhen.errors import UserError
-from zhen.runs.identity import VARIABLE, claim, job_number, run_id, slurm_id
+from zhen.runs.identity import VARIABLE, claim, fixed, run_id, slurm_id
 
 OUTSIDE = (VARIABLE, "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_NAME")
 
@@ -44,20 +44,18 @@ def test_slurm_arrays_and_interactive_jobs() -> None:
     assert slurm_id({}) is None
 
 
-@pytest.mark.parametrize("given", [None, "mine"])
-def test_jobs_of_a_sweep_have_a_number(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    if given:
-        monkeypatch.setenv(VARIABLE, given)
-    base = run_id()
-    with job_number(2):
-        assert run_id() == os.environ[VARIABLE] == f"{base}-2"
-    assert os.environ.get(VARIABLE) == given
+@pytest.mark.parametrize("variable", [VARIABLE, "SLURM_JOB_ID"])
+def test_a_name_holds_for_a_while(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "mine")
+    with fixed():
+        assert run_id() == os.environ[VARIABLE] == "mine"
+    assert (VARIABLE in os.environ) == (variable == VARIABLE)
 
 
 def test_two_runs_of_one_second_get_two_directories(tmp_path: Path) -> None:
     made = []
     for _ in range(3):
-        with job_number(None):
+        with fixed():
             made.append(claim(lambda: tmp_path / run_id()))
             assert made[-1] == tmp_path / os.environ[VARIABLE]
     names = [path.name for path in made if path is not None]
@@ -69,23 +67,23 @@ def test_a_run_with_a_name_goes_on_in_its_directory(
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     (tmp_path / "4711").mkdir()
-    with job_number(None):
+    with fixed():
         assert claim(lambda: tmp_path / run_id()) is None
         assert os.environ[VARIABLE] == "4711"
 
 
 def test_a_fixed_directory_that_exists_is_taken(tmp_path: Path) -> None:
-    with job_number(None):
+    with fixed():
         assert claim(lambda: tmp_path) is None
 
 
 def test_ranks_without_a_common_name_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with job_number(None), pytest.raises(UserError, match="need a common run name"):
+    with fixed(), pytest.raises(UserError, match="need a common run name"):
         claim(lambda: tmp_path / run_id(), nodes=2)
     for variable in ("NODE_RANK", "LOCAL_RANK"):
         monkeypatch.setenv(variable, "0")
-        with job_number(None), pytest.raises(UserError, match="need a common run name"):
+        with fixed(), pytest.raises(UserError, match="need a common run name"):
             claim(lambda: tmp_path / run_id())
         monkeypatch.delenv(variable)

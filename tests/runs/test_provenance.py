@@ -23,6 +23,14 @@ def test_everything_is_plain_json() -> None:
     assert found["host"] and found["cpu"]["name"] and found["cpu"]["cores"] >= 1
 
 
+def test_a_job_names_its_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg = OmegaConf.create({"seed": 0})
+    monkeypatch.delenv("ZHEN_SWEEP", raising=False)
+    assert provenance(cfg, corpus={}, device="cpu")["sweep"] is None
+    monkeypatch.setenv("ZHEN_SWEEP", "mine")
+    assert provenance(cfg, corpus={}, device="cpu")["sweep"] == "mine"
+
+
 def test_the_command_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["data.train='a b.tsv'", "name=$x", "tags=[a,b]", "n=真"]
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments])

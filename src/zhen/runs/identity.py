@@ -1,7 +1,6 @@
 """What a run is called: one name for all its ranks, and the same after a requeue."""
 
 import contextlib
-import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,8 +10,8 @@ from zhen.errors import UserError
 from zhen.files import SAFE_NAME
 
 VARIABLE = "ZHEN_RUN_ID"
+SWEEP = "ZHEN_SWEEP"  # the id of the sweep that this run is a job of
 _STARTED = time.strftime("%Y%m%d-%H%M%S")
-_claims = itertools.count()  # the jobs of a sweep, which come in one order on all ranks
 
 
 def run_id() -> str:
@@ -44,14 +43,12 @@ def slurm_id(environment: Mapping[str, str]) -> str | None:
 
 
 @contextlib.contextmanager
-def job_number(number: int | None) -> Iterator[None]:
-    """Inside, `run_id` is fixed for this process and its children; jobs of a sweep differ."""
+def fixed() -> Iterator[None]:
+    """Inside, a name that is given holds for this process and its children, in one variable."""
     before = os.environ.get(VARIABLE)
-    fixed = before or slurm_id(os.environ)
-    if number is not None:
-        fixed = f"{fixed or _STARTED}-{number}"
-    if fixed:
-        os.environ[VARIABLE] = fixed
+    given = before or slurm_id(os.environ)
+    if given:
+        os.environ[VARIABLE] = given
     try:
         yield
     finally:
@@ -99,7 +96,7 @@ def _claim_for_all(run_dir: Callable[[], Path]) -> Path | None:
     from torch.distributed import TCPStore
 
     store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
-    key = f"zhen/run/{next(_claims)}"
+    key = "zhen/run"
     made = None
     # After a restart by torchrun it is there: the same run.
     if os.environ["RANK"] == "0" and not store.check([key]):

@@ -14,7 +14,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from zhen.compose import ROOT
-from zhen.runs.identity import run_id
+from zhen.runs.identity import SWEEP, run_id
 
 
 def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def provenance(cfg: DictConfig, corpus: Any, device: str) -> dict[str, Any]:
     """
     return {
         "run": run_id(),
+        "sweep": os.environ.get(SWEEP),
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command(),
         "directory": os.getcwd(),

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -140,6 +141,8 @@ class WandbLogger(loggers.WandbLogger):
                 )
         self._id_file = Path(run_dir, "wandb", "id.txt")
         kept = self._id_file.exists()
+        # wandb's own sweeps name the run, whatever it is given.
+        named = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
         super().__init__(
             mode=mode,
             project=project,
@@ -147,7 +150,7 @@ class WandbLogger(loggers.WandbLogger):
             tags=tags,
             save_dir=run_dir,
             name=name,
-            id=self._id_file.read_text(encoding="utf-8") if kept else secrets.token_hex(4),
+            id=self._id_file.read_text(encoding="utf-8") if kept else named or secrets.token_hex(4),
             config=config,
             settings=wandb.Settings(console="off", silent=True),
         )
