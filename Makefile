@@ -7,21 +7,23 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train sweep evaluate translate attention corpus bench test test-fast soak lint format clean
+TARGETS := help setup data-check train sweep evaluate translate attention submit corpus bench test test-fast soak lint \
+	format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := data-check train sweep evaluate translate attention
-TAKE_ARGS := data-check train sweep evaluate translate attention corpus bench test test-fast
+TAKE_OVERRIDES := data-check train sweep evaluate translate attention submit
+TAKE_ARGS := data-check train sweep evaluate translate attention submit corpus bench test test-fast
 TAKE_CKPT := evaluate translate attention
+TAKE_DRY := submit
 TAKE_FILE := translate
 TAKE_OUT := data-check translate attention
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
-SETTINGS := ARGS CKPT FILE OUT TARGET TEXT
+SETTINGS := ARGS CKPT DRY FILE OUT TARGET TEXT
 
 GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
@@ -72,6 +74,9 @@ translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=pat
 
 attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=folder, CKPT=path
 	@$(RUN) -m zhen.attention
+
+submit: setup ## train on a Slurm cluster: lists make a job array; DRY=1 prints the batch script
+	@$(RUN) -m zhen.submit
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(RUN) scripts/phrasebook/build.py

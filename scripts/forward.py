@@ -2,8 +2,8 @@
 
     forward.py MAKE_PID "KIND..." COMMAND...
 
-KIND says what the target takes: OVERRIDES (of Hydra), or one of make's settings ARGS, CKPT, FILE,
-OUT, TARGET and TEXT. The Makefile has already refused what no target takes.
+KIND says what the target takes: OVERRIDES (of Hydra), or one of make's settings ARGS, CKPT, DRY,
+FILE, OUT, TARGET and TEXT. The Makefile has already refused what no target takes.
 
 make turns each `key=value` word into a variable and lists them all in MAKEOVERRIDES: the newest
 first, `$` doubled, a backslash before blanks and backslashes. So the values are exact, but the
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-SETTINGS = {"ARGS", "CKPT", "FILE", "OUT", "PYTHON", "TARGET", "TEXT", "VENV"}
+SETTINGS = {"ARGS", "CKPT", "DRY", "FILE", "OUT", "PYTHON", "TARGET", "TEXT", "VENV"}
 PATHS = {"CKPT": "ckpt", "FILE": "input", "OUT": "output"}  # setting -> the key it stands for
 # make's variables describe the make that runs this, not one that the command may start.
 MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ZHEN_MAKEOVERRIDES")
@@ -102,6 +102,10 @@ def main() -> None:
         command.append(f"text={hydra_quote(settings.pop('TEXT'))}")
     if "TARGET" in settings:
         command.append(f"target={hydra_quote(settings['TARGET'])}")
+    if "DRY" in settings:
+        if settings["DRY"] != "1":
+            fail(f"DRY={settings['DRY']}: write DRY=1, or leave it out")
+        command.append("dry=true")
     if "ARGS" in settings:
         try:
             command += shlex.split(settings["ARGS"])

@@ -547,7 +547,7 @@ def test_streams_that_are_closed_or_full(place: Place, best: str, closed: str) -
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
+    "command", ["train", "sweep", "submit", "evaluate", "translate", "attention", "data_check"]
 )
 def test_help_takes_no_time(place: Place, command: str) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

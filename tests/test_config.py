@@ -356,7 +356,7 @@ def zhen(*arguments: str, **environment: str) -> tuple[subprocess.CompletedProce
     return done, time.monotonic() - started
 
 
-COMMANDS = ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
+COMMANDS = ["train", "sweep", "submit", "evaluate", "translate", "attention", "data_check"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -377,6 +377,7 @@ def test_help_does_not_wait_for_torch(command: str) -> None:
         ("translate", "decoed", "decode"),
         ("attention", "decoed", "decode"),
         ("data_check", "data.valsize", "data.val_size"),
+        ("submit", "decoed", "decode"),
     ],
 )
 def test_a_mistyped_key_ends_a_real_process_at_once(command: str, typo: str, key: str) -> None:

@@ -15,7 +15,7 @@ from zhen.runs.sweeps import Plan
 from zhen.schema import LIMITS, check
 
 FILES = sorted(CONFIGS.rglob("*.yaml"), key=str)
-COMMANDS = ["train", "sweep", "evaluate", "translate", "attention", "data_check"]
+COMMANDS = ["train", "sweep", "submit", "evaluate", "translate", "attention", "data_check"]
 CHOICES = [
     f"{group}={option}"
     for group, options in groups("train").items()

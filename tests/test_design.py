@@ -18,7 +18,7 @@ ROOMS = (
     {"translator"},
     {"training", "viewer"},
     {"runs", "compose", "schema", "config"},  # these know each other
-    {"train", "sweep", "evaluate", "translate", "attention", "data_check"},
+    {"train", "sweep", "submit", "evaluate", "translate", "attention", "data_check"},
 )
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

@@ -10,7 +10,7 @@ from zhen.errors import did_you_mean, nearest, one_line
 
 KNOWN = {
     command: known_keys(command) | set(groups(command))
-    for command in ("train", "sweep", "evaluate", "translate", "attention", "data_check")
+    for command in ("train", "sweep", "submit", "evaluate", "translate", "attention", "data_check")
 }
 
 

@@ -73,6 +73,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
     "vocabulary": (bool, ""),
+    "dry": (bool, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",
