@@ -136,7 +136,7 @@ def jobs(place: Place) -> dict[str, Submitted]:
         "crash": ["optimizer.lr=1e30"],
         "sweep": ["seed=1,2", "trainer.max_steps=3", "cluster.at_once=1"],
     }
-    one = "cluster.options=[--nodelist=n1]"
+    one = "cluster.options=['--nodelist=n1']"
     return {
         name: place.submit(*words, *([] if words[:2] == ddp else [one]))
         for name, words in cases.items()

@@ -30,7 +30,7 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "data": ("tokenizer", "seed", "dropout"),
     "optimizer": ("params",),
     "logger.wandb": ("config",),
-    "trainer": ("callbacks", "logger", "enable_checkpointing"),
+    "trainer": ("callbacks", "logger", "enable_checkpointing", "plugins"),
 }
 
 _AT_LEAST_0 = Annotated[int, Field(ge=0)]
