@@ -12,7 +12,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[1] / "scripts" / "slurm_dev.sh"
 NEEDED = os.environ.get("ZHEN_NEEDS_SLURM") == "1"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
-PATIENCE = 240  # seconds
+PATIENCE = 600  # seconds
 
 
 def missing() -> str | None:

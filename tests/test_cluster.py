@@ -205,6 +205,29 @@ def test_a_crash_is_not_requeued(jobs: dict[str, Submitted]) -> None:
     assert ended["Restarts"] == "0" and "error: " in jobs["crash"].log()
 
 
+def test_warned_of_the_time_limit_then_preempted(
+    jobs: dict[str, Submitted], place: Place, whole: Path
+) -> None:
+    """Requeued twice: by its own script, and by Slurm, which wants its node for others."""
+    job = jobs["requeued"]
+    job.wait_for(job.run / "waiting-1")
+    assert job.show()["Restarts"] == "1"
+    assert "requeued, start 2" in job.log()
+    assert "SIGUSR1: stopped after update 4" in (job.run / "log.txt").read_text()
+    for name in ("whole", "crash", "two nodes"):  # so that it is known who has which CPUs
+        jobs[name].end()
+    urgent = ["--partition=main", "--nodelist=n1", "--cpus-per-task=2", "--output=/dev/null"]
+    place.cluster.run("sbatch", "--job-name=urgent", *urgent, "--wrap=sleep 1")
+    ended = job.end()
+    assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "2"), job.log()
+    assert "SIGTERM: stopped after update 6" in (job.run / "log.txt").read_text()
+    check_alike(job.run, whole)
+    provenance = json.loads((job.run / "provenance.json").read_text(encoding="utf-8"))
+    assert [each["update"] for each in provenance["resumed"]] == [4, 6]
+    tracked = {path.name.rpartition("-")[2] for path in (job.run / "wandb").glob("offline-run-*")}
+    assert tracked == {(job.run / "wandb" / "id.txt").read_text()}
+
+
 def test_cancelled_keeps_its_state_and_is_resumed(
     jobs: dict[str, Submitted], place: Place, whole: Path
 ) -> None:
@@ -234,27 +257,6 @@ def test_a_training_on_two_nodes_of_which_one_is_lost(
     place.cluster.restore("n2")
     assert job.end()["JobState"] == "COMPLETED", job.log()
     check_alike(job.run, both.run)
-
-
-def test_warned_of_the_time_limit_then_preempted(
-    jobs: dict[str, Submitted], place: Place, whole: Path
-) -> None:
-    """Requeued twice: by its own script, and by Slurm, which wants its node for others."""
-    job = jobs["requeued"]
-    job.wait_for(job.run / "waiting-1")
-    assert job.show()["Restarts"] == "1"
-    assert "requeued, start 2" in job.log()
-    assert "SIGUSR1: stopped after update 4" in (job.run / "log.txt").read_text()
-    everything = ["--partition=main", "--nodelist=n1", "--cpus-per-task=4", "--output=/dev/null"]
-    place.cluster.run("sbatch", "--job-name=urgent", *everything, "--wrap=sleep 1")
-    ended = job.end()
-    assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "2"), job.log()
-    assert "SIGTERM: stopped after update 6" in (job.run / "log.txt").read_text()
-    check_alike(job.run, whole)
-    provenance = json.loads((job.run / "provenance.json").read_text(encoding="utf-8"))
-    assert [each["update"] for each in provenance["resumed"]] == [4, 6]
-    tracked = {path.name.rpartition("-")[2] for path in (job.run / "wandb").glob("offline-run-*")}
-    assert tracked == {(job.run / "wandb" / "id.txt").read_text()}
 
 
 @pytest.fixture

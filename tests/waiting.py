@@ -9,7 +9,7 @@ import lightning as L
 
 from zhen.training.checkpoints import Checkpoints
 
-PATIENCE = 300  # seconds
+PATIENCE = 900  # seconds
 
 
 class Wait(L.Callback):

@@ -202,7 +202,7 @@ def test_dry_prints_the_script_and_makes_nothing(
     submit(monkeypatch, tmp_path, *words)
     printed = capsys.readouterr().out
     assert printed.startswith("#!/bin/bash\n") and "#SBATCH --gpus-per-node=4\n" in printed
-    assert "    trainer.devices=4\n" in printed and "dry" not in printed
+    assert "    trainer.devices=4\n" in printed and "dry=" not in printed
     assert list(tmp_path.iterdir()) == []
 
 
