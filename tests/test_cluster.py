@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -297,19 +298,19 @@ def test_requeues_by_others_count(place: Place, instead: Callable[[str], None]) 
     assert "error: started again 1 times, more than cluster.max_requeues=0" in job.log()
 
 
-def test_what_waits_is_submitted_at_once_and_a_full_queue_is_an_error(
+def test_a_queue_that_takes_no_more(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(queue, "PATIENCE", 3)
     before = set(place.runs.glob("*/*"))
-    line = ["sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true"]
-    filling = place.cluster.run(*line, "--array=1-150")
+    held = ["sbatch", "--hold", "--job-name=filling", "--output=/dev/null", "--wrap=true"]
     try:
-        more = place.cluster.run(*line, "--array=1-30")
+        with pytest.raises(subprocess.TimeoutExpired):  # it tries again for two minutes
+            for _ in range(100):
+                subprocess.run(held, check=True, timeout=2, capture_output=True)
         error = refusal(capsys, *place.settings)
-        place.cluster.run("scancel", more)
     finally:
-        place.cluster.run("scancel", filling)
+        place.cluster.run("scancel", "--name=filling")
     assert error.startswith("error: sbatch has no answer after 3 seconds (")
     assert error.endswith("the queue is full, or Slurm is down; try again later\n")
     assert set(place.runs.glob("*/*")) == before
