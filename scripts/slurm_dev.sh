@@ -72,10 +72,12 @@ start() {
     for node in n1 n2; do
         slurmd -N "$node"
     done
-    for _ in $(seq 100); do
-        [ "$(sinfo --noheader --Node --partition=main --states=idle | wc -l)" -eq 2 ] && break
+    for _ in $(seq 200); do
+        idle=$(timeout 5 sinfo --noheader --Node --partition=main --states=idle 2> /dev/null | wc -l)
+        [ "$idle" -eq 2 ] && break
         sleep 0.1
     done
+    [ "$idle" -eq 2 ] || fail "the nodes do not come up, see $dir/*.log; then: $0 stop"
     sinfo
     echo "export SLURM_CONF=$SLURM_CONF"
 }
