@@ -73,7 +73,7 @@ start() {
         slurmd -N "$node"
     done
     for _ in $(seq 200); do
-        idle=$(timeout 5 sinfo --noheader --Node --partition=main --states=idle 2> /dev/null | wc -l)
+        idle=$(timeout 5 sinfo --noheader --Node --partition=main --states=idle 2> /dev/null | wc -l) || true
         [ "$idle" -eq 2 ] && break
         sleep 0.1
     done
