@@ -7,17 +7,19 @@ VENV := .venv
 # The Python to make VENV with; empty: the first that will do.
 PYTHON ?=
 
-TARGETS := help setup data-check train sweep evaluate translate attention compare reproduce corpus bench test test-fast soak lint format clean
+TARGETS := help setup data-check train sweep submit evaluate translate attention compare reproduce \
+	corpus bench test test-fast soak lint format clean
 .PHONY: $(TARGETS)
 # In order even under -j: `make train evaluate` evaluates what was trained.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 # Which targets take what. A variable of make's command line that is not listed is an override.
-TAKE_OVERRIDES := data-check train sweep evaluate translate attention compare reproduce
-TAKE_ARGS := data-check train sweep evaluate translate attention compare reproduce corpus bench test test-fast
+TAKE_OVERRIDES := data-check train sweep submit evaluate translate attention compare reproduce
+TAKE_ARGS := $(TAKE_OVERRIDES) corpus bench test test-fast
 TAKE_BASE := compare
 TAKE_CKPT := evaluate translate attention
+TAKE_DRY := submit
 TAKE_FILE := translate
 TAKE_OUT := data-check translate attention compare
 TAKE_RUN := reproduce
@@ -26,7 +28,7 @@ TAKE_SORT := compare
 TAKE_TARGET := attention
 TAKE_TEXT := translate attention
 TAKE_WHERE := compare
-SETTINGS := ARGS BASE CKPT FILE OUT RUN RUNS SORT TARGET TEXT WHERE
+SETTINGS := ARGS BASE CKPT DRY FILE OUT RUN RUNS SORT TARGET TEXT WHERE
 
 GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 OVERRIDES := $(filter-out $(SETTINGS) PYTHON VENV,$(GIVEN))
@@ -69,6 +71,9 @@ train: setup ## train, test the best checkpoint, print a summary
 sweep: setup ## train many: model=tiny,small seed=range(0,3); sweep=optuna; resume=last
 	@$(FORWARD) -m zhen.sweep
 
+submit: setup ## train on a Slurm cluster: lists make a job array; DRY=1 prints the batch script
+	@$(FORWARD) -m zhen.submit
+
 evaluate: setup ## score a checkpoint on the test sets: CKPT=path, else the newest run's best
 	@$(FORWARD) -m zhen.evaluate
 
@@ -78,11 +83,11 @@ translate: setup ## translate TEXT="..." or FILE=path or standard input; OUT=pat
 attention: setup ## show where each head looks: TEXT="..." TARGET="..."; OUT=folder, CKPT=path
 	@$(FORWARD) -m zhen.attention
 
-reproduce: setup ## make a run again and compare its scores: RUN=directory, else the newest
-	@$(FORWARD) -m zhen.reproduce
-
 compare: setup ## runs side by side: RUNS="a/* b/*" WHERE="model=tiny" SORT=key BASE=run OUT=file
 	@$(FORWARD) -m zhen.compare
+
+reproduce: setup ## make a run again and compare its scores: RUN=directory, else the newest
+	@$(FORWARD) -m zhen.reproduce
 
 corpus: setup ## rebuild the embedded corpus from its grammar, byte for byte
 	@$(FORWARD) scripts/phrasebook/build.py

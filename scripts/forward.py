@@ -31,7 +31,7 @@ KEYS = {
     "SORT": "sort",
     "WHERE": "where",
 }
-SETTINGS = {*KEYS, "ARGS", "PYTHON", "TARGET", "TEXT", "VENV"}
+SETTINGS = {*KEYS, "ARGS", "DRY", "PYTHON", "TARGET", "TEXT", "VENV"}
 # make's variables describe the make that runs this, not one that the command may start.
 MAKE_STATE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ZHEN_MAKEOVERRIDES")
 
@@ -112,6 +112,10 @@ def main() -> None:
         command.append(f"text={hydra_quote(settings.pop('TEXT'))}")
     if "TARGET" in settings:
         command.append(f"target={hydra_quote(settings['TARGET'])}")
+    if "DRY" in settings:
+        if settings["DRY"] != "1":
+            fail(f"DRY={settings['DRY']}: write DRY=1, or leave it out")
+        command.append("dry=true")
     if "ARGS" in settings:
         try:
             command += shlex.split(settings["ARGS"])

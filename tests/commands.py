@@ -3,6 +3,7 @@
 COMMANDS = (
     "train",
     "sweep",
+    "submit",
     "evaluate",
     "translate",
     "attention",

@@ -376,6 +376,7 @@ def test_help_does_not_wait_for_torch(command: str) -> None:
         ("attention", "decoed", "decode"),
         ("compare", "wher", "where"),
         ("data_check", "data.valsize", "data.val_size"),
+        ("submit", "decoed", "decode"),
     ],
 )
 def test_a_mistyped_key_ends_a_real_process_at_once(command: str, typo: str, key: str) -> None:

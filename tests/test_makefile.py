@@ -30,7 +30,7 @@ FILES = [
     "scripts/setup.sh",
 ]
 TARGETS = (
-    "help setup data-check train sweep evaluate translate attention compare reproduce corpus"
+    "help setup data-check train sweep submit evaluate translate attention compare reproduce corpus"
     " bench test test-fast soak lint format clean"
 ).split()
 PARALLEL = (
@@ -344,6 +344,12 @@ def test_compare_takes_its_settings_whatever_they_look_like(checkout: Checkout) 
     }
 
 
+def test_submit_takes_overrides_and_may_run_dry(checkout: Checkout) -> None:
+    call = checkout.call("submit", "model=tiny,small", "cluster.time=1:00:00", "DRY=1")
+    words = ["model=tiny,small", "cluster.time=1:00:00", "dry=true"]
+    assert call.argv == ["-m", "zhen.submit", *words]
+
+
 def test_sweep_takes_words_with_several_values(checkout: Checkout) -> None:
     words = ["model=tiny,small", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "seed=range(0,3)"]
     call = checkout.call("sweep", *words, "ARGS=~callbacks.samples")
@@ -381,6 +387,9 @@ def test_bench_takes_arguments_of_its_own(checkout: Checkout) -> None:
         (["lint", "ARGS=x"], "ARGS="),
         (["test", "model=small"], "model="),
         (["bench", "CKPT=x"], "CKPT="),
+        (["train", "DRY=1"], "DRY="),
+        (["submit", "CKPT=x"], "CKPT="),
+        (["submit", "DRY=yes"], "DRY=yes: write DRY=1"),
         (["setup", "a.b=1"], "a.b="),
         (["a.b=1"], "a.b="),
         (["translate", "TEXT=x", "FILE=y"], "TEXT and FILE"),

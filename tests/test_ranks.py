@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -16,7 +17,8 @@ from tests.apart import environment_apart
 
 pytestmark = pytest.mark.slow
 
-TROUBLE = str(Path(__file__).parent / "trouble.py")
+ROOT = Path(__file__).parents[1]
+TROUBLE = str(ROOT / "tests" / "trouble.py")
 TORCHRUN = ["torch.distributed.run", "--nproc-per-node=2"]
 NUMBERS = ("loss", "nll", "perplexity", "bleu", "chrf")
 
@@ -118,6 +120,26 @@ def test_torchrun_starts_the_ranks(place: Place, alone: Path) -> None:
                       *place.settings)  # fmt: skip
     assert set(place.runs.iterdir()) - before == {run}
     check_one_run(place, run, alone, ranks=2)
+
+
+def test_torchrun_starts_the_ranks_on_two_machines(place: Place, alone: Path) -> None:
+    """As docs/cluster.md prints it, but with one process each, and both on the loopback."""
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^    torchrun (.*) -m zhen.train trainer=ddp .*$", page, re.MULTILINE)
+    port, before = free_port(), set(place.runs.iterdir())
+    line = line.replace("=HOST", "=127.0.0.1").replace("=29500", f"={port}").replace("=4", "=1")
+    settings = [*place.settings, "trainer.num_nodes=2", "trainer.devices=1"]
+    both = [
+        place.start("-m", "torch.distributed.run", *line.replace("=N", f"={n}").split(),
+                    "-m", "zhen.train", *settings)
+        for n in range(2)
+    ]  # fmt: skip
+    errors = [process.communicate(timeout=400)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    (run,) = set(place.runs.iterdir()) - before
+    assert scores(run) == pytest.approx(scores(alone), rel=1e-5)
+    assert "2 ranks on 2 machines x cpu" in (run / "log.txt").read_text()
+    assert (run / "log.1.txt").exists()
 
 
 def slurm(rank: int, port: str, job: str) -> dict[str, str]:

@@ -72,6 +72,7 @@ def groups(config_name: str) -> dict[str, list[str]]:
     assert isinstance(defaults, list)
     chosen = [str(name) for entry in defaults if isinstance(entry, Mapping) for name in entry]
     root = config_directory()
+    whole = [name for name in defaults if isinstance(name, str) and name != "_self_"]
     names = [name for name in chosen if "@" not in name]
     # A group inside of a group, as data/clean.
     inner = [
@@ -80,10 +81,13 @@ def groups(config_name: str) -> dict[str, list[str]]:
         for path in (root / name).iterdir()
         if path.is_dir()
     ]
-    return {
+    found = {
         name: sorted(path.stem for path in (root / name).glob("*.yaml"))
         for name in [*names, *sorted(inner)]
     }
+    for name in whole:  # another command's configuration, as submit has that of train
+        found |= groups(name)
+    return found
 
 
 @cache

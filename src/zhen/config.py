@@ -77,6 +77,8 @@ def run_command(command: Command, config_name: str) -> None:
     for name in ("pytorch.utilities.rank_zero", "fabric.utilities.distributed"):
         logging.getLogger(f"lightning.{name}").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated")  # Lightning's own use
+    # Lightning's, on every machine with Slurm, of a training that it did not start.
+    warnings.filterwarnings("ignore", message="The `srun` command is available on your system")
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -254,7 +256,8 @@ def _run_job(command: Command, cfg: DictConfig, config_name: str) -> Any:
         check(cfg)
         made = None
         if "run_dir" in cfg.paths and cfg.resume in (None, "auto"):
-            nodes = OmegaConf.select(cfg, "trainer.num_nodes", default=1)
+            # Whoever submits is no rank, but alone.
+            nodes = 1 if "cluster" in cfg else OmegaConf.select(cfg, "trainer.num_nodes", default=1)
             made = identity.claim(lambda: Path(cfg.paths.run_dir), nodes)
         try:
             return command(cfg)

@@ -31,7 +31,7 @@ SUPPLIED: Mapping[str, Sequence[str]] = {
     "optimizer": ("params",),
     "logger.wandb": ("config",),
     "logger.tensorboard": ("config", "start"),
-    "trainer": ("callbacks", "logger", "enable_checkpointing"),
+    "trainer": ("callbacks", "logger", "enable_checkpointing", "plugins"),
 }
 
 _AT_LEAST_0 = Annotated[int, Field(ge=0)]
@@ -80,6 +80,7 @@ PLAIN: Mapping[str, tuple[Any, str]] = {
     "head": (_AT_LEAST_1 | None, "an int of at least 1, or null"),
     "output": (str | None, ""),
     "vocabulary": (bool, ""),
+    "dry": (bool, ""),
     "device": (
         Annotated[str, StringConstraints(pattern=r"^(auto|cpu|gpu|mps)$")],
         "auto, cpu, gpu or mps",

@@ -41,6 +41,7 @@ def train(cfg: DictConfig) -> float | None:
 
     from zhen.files import make_directory
     from zhen.runs.directory import DEVICES, RunDirectory, is_main
+    from zhen.runs.parts import make_data, rehearse
     from zhen.runs.results import peak_memory, print_summary, write_results
     from zhen.runs.resume import find
     from zhen.training.callbacks import Progress
@@ -50,6 +51,7 @@ def train(cfg: DictConfig) -> float | None:
     from zhen.training.loggers import finished
     from zhen.training.module import TranslationModule
     from zhen.training.ranks import ending_together
+    from zhen.training.signals import no_other_owner
     from zhen.training.weights import load_origin
 
     started = time.monotonic()
@@ -79,7 +81,7 @@ def train(cfg: DictConfig) -> float | None:
     trainer = build(
         cfg.trainer, "trainer",
         callbacks=[*callbacks, Clock(cfg.paths.run_dir)], logger=loggers,
-        enable_checkpointing=keeper is not None,
+        enable_checkpointing=keeper is not None, plugins=no_other_owner(),
     )  # fmt: skip
     os.environ[DEVICES] = str(trainer.num_devices)  # for the ranks that Lightning starts
 
@@ -138,33 +140,6 @@ def train(cfg: DictConfig) -> float | None:
                 write_results(run.path, module.tests, found)
                 print_summary(run.path, module.tests, found)
     return keeper.best_score if keeper is not None else None
-
-
-def make_data(cfg: DictConfig, known: Resumed | Translator | None) -> TranslationData:
-    """The data module, with the vocabulary of `known` or one that is still to be learned."""
-    options = build(cfg.tokenizer, "tokenizer")
-    data: TranslationData = build(
-        cfg.data,
-        "data",
-        tokenizer=options if known is None else known.tokenizer,
-        dropout=options.dropout,
-        seed=cfg.seed,
-    )
-    return data
-
-
-def rehearse(cfg: DictConfig, make_optimizer: Any, origin: Translator | None) -> None:
-    """Let model and optimizer refuse their values, before a large corpus is read for them."""
-    import torch
-
-    from zhen.training.module import parameter_groups
-    from zhen.training.weights import check_shape
-
-    with torch.device("meta"):  # no memory, no random numbers
-        model = build(cfg.model, "model", vocab_size=1, pad_id=0)
-    if origin is not None:
-        check_shape(model, origin, cfg.init_from)
-    make_optimizer(parameter_groups(model))
 
 
 def read_corpora(cfg: DictConfig, data: TranslationData) -> None:

@@ -9,6 +9,7 @@
         clock.csv        tokens and time by update     tensorboard/     the same, if asked for
         test.*.src .hyp .ref   the test sentences      results.json     scores of the test
         attention.html   what the heads look at        attention.png    the same at a glance
+        submit.sh        the batch script              slurm-*.txt      what the job printed
 
 A whole file appears complete or not at all: it is written aside, then renamed.
 """

@@ -10,9 +10,22 @@ import signal
 import threading
 from types import FrameType
 
+from lightning.pytorch.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+
 from zhen.errors import STOPPING
 
 NOTED = "\n{}: the state is kept after this update, then the run stops{}\n"
+
+
+def no_other_owner() -> list[SLURMEnvironment]:
+    """Plugins by which Lightning's trainer leaves Slurm's warning to us.
+
+    By itself it would save inside the handler, before the training begins and in the test too, and
+    requeue the job, which the batch script of `zhen.submit` does.
+    """
+    if SLURMEnvironment.detect() and not TorchElasticEnvironment.detect():
+        return [SLURMEnvironment(auto_requeue=False)]
+    return []
 
 
 class Signals:
