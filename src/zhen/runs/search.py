@@ -1,5 +1,6 @@
 """How a sweep chooses its jobs: all of a grid, or a search by Optuna."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -198,7 +199,11 @@ def importances(study: "Study") -> dict[str, float]:
     from optuna.trial import TrialState
 
     finished = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    return get_param_importances(study) if len(finished) > 1 else {}
+    if len(finished) < 2:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few jobs tell little: docs/experiments.md
+        return get_param_importances(study)
 
 
 def _ends(word: str) -> list[str]:
