@@ -254,18 +254,20 @@ def _run_job(command: Command, cfg: DictConfig, config_name: str) -> Any:
     with identity.fixed():
         check_complete(cfg, known_keys(config_name))
         check(cfg)
-        made = None
+        made, before = None, None
         if "run_dir" in cfg.paths and cfg.resume in (None, "auto"):
             # Whoever submits is no rank, but alone.
             nodes = 1 if "cluster" in cfg else OmegaConf.select(cfg, "trainer.num_nodes", default=1)
+            before = next(path for path in Path(cfg.paths.run_dir).parents if path.exists())
             made = identity.claim(lambda: Path(cfg.paths.run_dir), nodes)
         try:
             return command(cfg)
         finally:
             if made is not None:  # a run that failed before it wrote anything leaves nothing
                 with contextlib.suppress(OSError):
-                    made.rmdir()
-                    made.parent.rmdir()
+                    while made != before:
+                        made.rmdir()
+                        made = made.parent
 
 
 @contextlib.contextmanager

@@ -29,9 +29,9 @@ def test_everything_is_plain_json() -> None:
 def test_a_job_names_its_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = OmegaConf.create({"seed": 0})
     monkeypatch.delenv("ZHEN_SWEEP", raising=False)
-    assert provenance(cfg, corpus={}, device="cpu")["sweep"] is None
+    assert provenance(cfg, {}, corpus={}, device="cpu")["sweep"] is None
     monkeypatch.setenv("ZHEN_SWEEP", "mine")
-    assert provenance(cfg, corpus={}, device="cpu")["sweep"] == "mine"
+    assert provenance(cfg, {}, corpus={}, device="cpu")["sweep"] == "mine"
 
 
 def test_the_command_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,8 @@ def test_the_agent_of_a_sweep_says_which_run_it_is(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_RUN_ID", "of-agent")
+    assert make().version != "of-agent"  # whoever has set it, all runs would be one
+    monkeypatch.setenv("WANDB_SWEEP_ID", "a-sweep")
     assert make().version == "of-agent"
 
 
