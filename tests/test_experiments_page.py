@@ -1,16 +1,44 @@
-"""docs/experiments.md: its commands run as printed."""
+"""docs/experiments.md: its commands run as printed, one after the other, with real trainings."""
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
+from omegaconf import OmegaConf
 from tests.checkout import commands, copy_checkout, run
+
+PAGE = "docs/experiments.md"
+SAID = {
+    "make compare RUNS=idea": "val/bleu mean",
+    "make compare RUNS=idea BASE=idea/base OUT=runs/idea.html": "bleu significant",
+    "make reproduce RUN=last": "The same scores and translations as",
+}
 
 
 @pytest.mark.slow
 def test_every_command_runs_as_printed(tmp_path: Path) -> None:
-    checkout = copy_checkout(tmp_path)
-    for command in commands("docs/experiments.md"):
+    checkout, found = copy_checkout(tmp_path), commands(PAGE)
+    assert set(SAID) <= set(found)
+    for command in found:
         done = run(command, checkout)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        if command.startswith("make reproduce"):
-            assert "The same scores and translations as" in done.stdout
+        assert SAID.get(command, "") in done.stdout, command
+        if command.startswith("make sweep"):
+            assert "\nThe sweep " in done.stdout and " finished " in done.stdout, command
+    assert (checkout / "runs/idea.html").stat().st_size > 1_000_000
+    check_sweeps(checkout)
+
+
+def check_sweeps(checkout: Path) -> None:
+    grid, search = sorted(path.parent for path in checkout.glob("runs/debug/*/sweep.yaml"))
+    assert len(yaml.safe_load((grid / "sweep.yaml").read_text())["jobs"]) == 2
+    jobs = yaml.safe_load((search / "sweep.yaml").read_text())["jobs"]
+    assert len(jobs) == 3  # two, and one more
+    for number, words in enumerate(jobs, start=1):
+        config = OmegaConf.load(search.with_name(f"{search.name}-{number}") / "config.yaml")
+        assert f"model.d_model={config.model.d_model}" in words
+        assert f"optimizer.lr={config.optimizer.lr}" in words
+        assert f"model.dropout={config.model.dropout}" in words
+    shares = json.loads((search / "importances.json").read_text())
+    assert shares.keys() == {"model.d_model", "optimizer.lr", "model.dropout"}
