@@ -61,6 +61,14 @@ def test_a_run_without_an_end_tells_how_far_it_came(
     assert run.best["val/bleu"] == 20.0 and run.tests == {}
 
 
+def test_a_job_that_a_search_gave_up_is_pruned(tmp_path: Path) -> None:
+    for number in (1, 2):
+        make_run(tmp_path, f"tiny/S-{number}", state="interrupted", about={"sweep": "S"})
+    (tmp_path / "tiny/S").mkdir()
+    (tmp_path / "tiny/S/sweep.yaml").write_text("jobs: []\nended:\n  2: pruned\n")
+    assert [read(tmp_path / f"tiny/S-{n}").state for n in (1, 2)] == ["interrupted", "pruned"]
+
+
 def test_a_running_run_is_seen_without_being_disturbed(tmp_path: Path) -> None:
     path = make_run(tmp_path, "tiny/1", state="killed")
     program = (

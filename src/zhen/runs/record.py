@@ -16,7 +16,7 @@ import yaml
 
 from zhen.runs.directory import RunDirectory
 
-State = Literal["finished", "running", "interrupted", "crashed"]
+State = Literal["finished", "running", "pruned", "interrupted", "crashed"]
 
 # Keys without which a config.yaml is not that of a training of zhen.
 NEEDED = ("name", "seed", "paths.run_dir", "model._target_")
@@ -121,6 +121,8 @@ def read_run(path: Path, name: str) -> Run:
     best = _part(path / "metrics.csv", lambda file: _best_row(file, monitor, sign))
     clock = _part(path / "clock.csv", _last_row)
     state, reason = _state(directory, results)
+    if state == "interrupted" and path.name in _pruned(path.parent, about.get("sweep")):
+        state, reason = "pruned", ""
     parameters = results.get("parameters")
     if parameters is None:
         parameters = _part(path / "log.txt", _logged_parameters)
@@ -308,6 +310,19 @@ def _state(directory: RunDirectory, results: Mapping[str, Any]) -> tuple[State, 
     if kind in ("KeyboardInterrupt", "SystemExit"):
         return "interrupted", kind
     return "crashed", message
+
+
+@cache
+def _pruned(folder: Path, sweep: Any) -> frozenset[str]:
+    """The jobs of a sweep that Optuna stopped, by what `sweep.yaml` says."""
+    try:
+        content = yaml.load(
+            (folder / str(sweep) / "sweep.yaml").read_text("utf-8"), yaml.SafeLoader
+        )
+        numbers = [number for number, how in content["ended"].items() if how == "pruned"]
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, AttributeError):
+        numbers = []  # none of a sweep, or its jobs were copied without it
+    return frozenset(f"{sweep}-{number}" for number in numbers)
 
 
 def _signal_name(status: str) -> str:

@@ -10,7 +10,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 GAP, WIDEST = 2, 40  # columns of the terminal: between two cells, and of the widest
-STYLES = {"finished": "green", "running": "cyan", "interrupted": "yellow", "crashed": "red"}
+STYLES = {
+    "finished": "green",
+    "running": "cyan",
+    "pruned": "yellow",
+    "interrupted": "yellow",
+    "crashed": "red",
+}
 
 
 @dataclass(frozen=True)
