@@ -23,10 +23,10 @@ class Look(L.Callback):
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def on_fit_start(self, *_: Any) -> None:
+    def on_train_start(self, *_: Any) -> None:
         self.seen.append(signal.getsignal(signal.SIGUSR1))
 
-    on_test_start = on_fit_start
+    on_test_start = on_train_start
 
 
 @pytest.mark.parametrize("ours", [True, False])
