@@ -132,6 +132,16 @@ def read_word(text: str) -> Override:
         raise UserError(_grammar(text, error)) from error
 
 
+def key_of(word: str) -> str:
+    """`model.d_model` of `+model.d_model=64`, `model` of `model@package=tiny`."""
+    return re.split("[=@]", word.lstrip("+~"))[0]
+
+
+def group_of(word: str) -> str:
+    """The first part of a word's key: `model` of `model.d_model=64`, `data` of `data/clean=x`."""
+    return re.split("[./]", key_of(word))[0]
+
+
 def _several(text: str) -> str:
     key, _, value = text.partition("=")
     return (

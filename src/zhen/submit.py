@@ -12,6 +12,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from zhen.compose import group_of
 from zhen.config import build, checked, current_overrides, run_command
 from zhen.errors import UserError, one_line
 from zhen.runs.sweeps import Plan, Sweep, grid
@@ -35,7 +36,7 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     from zhen.runs.parts import rehearse_start
 
     asked = build(cfg.cluster, "cluster")
-    words = [word for word in words if _key(word) not in OURS]
+    words = [word for word in words if group_of(word) not in OURS]
     trainings = grid(words)
     run_dir, again = Path(cfg.paths.run_dir), "resume=auto"
     if len(trainings) > 1:
@@ -67,7 +68,7 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     text = slurm.script(
         asked,
         shape,
-        jobs=[[word for word in job if _key(word) not in GO_ON] for job in trainings],
+        jobs=[[word for word in job if group_of(word) not in GO_ON] for job in trainings],
         run_dir=run_dir,
         again=again,
     )
@@ -95,11 +96,6 @@ def say(number: str, run_dir: Path, shape: object, jobs: int) -> None:
         f"\n  cancel:  scancel {number}"
         f"\n  resume:  make submit resume={run_dir}{'-N' if jobs > 1 else ''}"
     )
-
-
-def _key(word: str) -> str:
-    """`model` of `model.d_model=64`."""
-    return re.split("[=.@]", word.lstrip("+~"))[0]
 
 
 def _quoted(path: Path) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
+from zhen.compose import group_of
 from zhen.config import build, checked, current_overrides, run_command
 from zhen.errors import Stopped, UserError
 
@@ -38,11 +38,11 @@ def sweep(cfg: DictConfig, words: Sequence[str]) -> None:
     from zhen.runs.jobs import Jobs
     from zhen.runs.sweeps import Goal, Plan, Sweep
 
-    settings = [each for each in current_overrides() if _node(each) == "sweep"]
+    settings = [each for each in current_overrides() if group_of(each) == "sweep"]
     record: Sweep | None = None
     if cfg.resume is not None:
         record = Sweep.find(cfg.resume, Path(cfg.paths.runs))
-        refused = [word for word in words if _node(word) != "paths"]
+        refused = [word for word in words if group_of(word) != "paths"]
         if refused:
             raise UserError(f"`{refused[0]}`: a sweep goes on with its own words: take it out")
         os.environ[VARIABLE] = record.id
@@ -97,21 +97,16 @@ def print_table(record: Sweep, goal: Goal | None) -> None:
         print("Importance: " + ", ".join(f"{key} {share:.2f}" for key, share in pairs))
 
 
-def _node(word: str) -> str:
-    """The first part of the key of a word."""
-    return re.split("[.=@/]", word.lstrip("+~"))[0]
-
-
 def _is_ours(argument: str) -> bool:
     """Whether it is for configs/sweep.yaml, or no word at all but an option of Hydra's."""
     is_word = argument[:1] != "-" and ("=" in argument or argument[:1] == "~")
-    return not is_word or _node(argument) in ("sweep", "resume", "paths")
+    return not is_word or group_of(argument) in ("sweep", "resume", "paths")
 
 
 def main() -> None:
     arguments = sys.argv[1:]
     ours = [each for each in arguments if _is_ours(each)]
-    words = [each for each in arguments if each not in ours or _node(each) == "paths"]
+    words = [each for each in arguments if each not in ours or group_of(each) == "paths"]
 
     def command(cfg: DictConfig) -> None:
         sweep(cfg, words)

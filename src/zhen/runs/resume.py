@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from zhen.compose import key_of
 from zhen.data import Tokenizer
 from zhen.errors import UserError, one_line
 from zhen.runs.directory import RunDirectory, is_main
@@ -115,7 +115,7 @@ class Resumed:
             overrides: of the command line of this process.
             about: its provenance.
         """
-        kept = [each for each in overrides if _name(each) not in NO_SETTING]
+        kept = [each for each in overrides if key_of(each) not in NO_SETTING]
         first = dict(about)
         with contextlib.suppress(OSError, ValueError):
             known = json.loads(self.run.provenance.read_text(encoding="utf-8"))
@@ -144,7 +144,7 @@ def find(cfg: DictConfig, overrides: Sequence[str]) -> Resumed | None:
     """
     if cfg.resume is None:
         return None
-    given = {_name(each) for each in overrides}
+    given = {key_of(each) for each in overrides}
     if set(NO_SETTING) <= given:
         raise UserError("resume and ckpt are both given, and are the same: take one of them out")
     if cfg.resume == "auto":
@@ -295,11 +295,6 @@ def combined(
             inner = inner.setdefault(parent, {})
         inner[name] = value
     return OmegaConf.create(node), changed
-
-
-def _name(override: str) -> str:
-    """The key of a word of the command line."""
-    return re.split("[=@]", override.lstrip("+~"))[0]
 
 
 def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
