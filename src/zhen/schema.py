@@ -195,6 +195,20 @@ def keys(node: Any, prefix: str = "") -> Iterator[str]:
             yield from keys(value, f"{prefix}{name}.")
 
 
+def leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values in nested mappings, and empty mappings, each with the names that lead to it."""
+    if isinstance(node, Mapping) and node:
+        for name, value in node.items():
+            yield from leaves(value, (*path, str(name)))
+    else:
+        yield path, node
+
+
+def within(key: str, parents: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `parents`, or lies below one; all lie below `""`."""
+    return any(not each or f"{key}.".startswith(f"{each}.") for each in parents)
+
+
 def _check_node(node: dict[str, Any], prefix: str, targets: dict[str, dict[str, Any]]) -> None:
     """Checks a mapping without `_target_` and what lies below; collects the nodes that have one."""
     in_group = prefix.rstrip(".") in NODE_GROUPS

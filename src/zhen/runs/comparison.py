@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from zhen.errors import UserError, did_you_mean
-from zhen.runs.record import CORPUS, Run, within
+from zhen.runs.record import CORPUS, Run
+from zhen.schema import within
 
 NAMED = 3  # runs of which a note tells
 Value = str | int | float | None

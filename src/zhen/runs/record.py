@@ -6,7 +6,7 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import yaml
 
 from zhen.runs.directory import RunDirectory
+from zhen.schema import leaves, within
 
 State = Literal["finished", "running", "pruned", "interrupted", "crashed"]
 
@@ -174,19 +175,11 @@ def read_config(path: Path) -> dict[str, str]:
 @cache
 def _leaves_of(text: str) -> tuple[tuple[str, str], ...]:
     content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    if content is None:
+    if content in (None, {}):
         return ()
     if not isinstance(content, dict):
         raise ValueError("no mapping")
-    return tuple(_leaves(content, ""))
-
-
-def _leaves(node: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    for name, value in node.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", shown(value)
+    return tuple((".".join(path), shown(value)) for path, value in leaves(content))
 
 
 def shown(value: Any) -> str:
@@ -204,11 +197,6 @@ def read_series(path: Path) -> tuple[list[str], list[list[str]]]:
         rows = csv.reader(file)
         columns = next(rows, [])
         return columns, [row for row in rows if len(row) == len(columns)]
-
-
-def within(key: str, parents: tuple[str, ...]) -> bool:
-    """Whether a key is one of `parents`, or lies below one."""
-    return key in parents or any(key.startswith(f"{each}.") for each in parents)
 
 
 @cache

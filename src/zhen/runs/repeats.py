@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zhen.runs.comparison import Column
-from zhen.runs.record import CORPUS, Run, within
+from zhen.runs.record import CORPUS, Run
+from zhen.schema import within
 
 
 @dataclass(frozen=True)

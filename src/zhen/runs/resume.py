@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from zhen.data import Tokenizer
 from zhen.errors import UserError, one_line
 from zhen.runs.directory import RunDirectory, is_main
 from zhen.runs.identity import VARIABLE
-from zhen.schema import check, resolve, show
+from zhen.schema import check, leaves, resolve, show, within
 from zhen.translator import read_checkpoint
 
 # `last` is looked up once: the other ranks, which Lightning starts with the same command line,
@@ -271,15 +271,15 @@ def combined(
         given = {""}
     if "paths.cache" in given:
         given = given | {"data.cache_dir"}
-    before, after = dict(_leaves(OmegaConf.to_container(stored))), dict(_leaves(now))
+    before, after = dict(leaves(OmegaConf.to_container(stored))), dict(leaves(now))
     changed = {}
     for path in dict.fromkeys([*before, *after]):
         key = ".".join(path)
         same = path in before and path in after and before[path] == after[path]
-        if same or key in NO_SETTING or not any(_within(key, each) for each in given):
+        if same or key in NO_SETTING or not within(key, given):
             continue
         was, will_be = (show(part[path]) if path in part else "-" for part in (before, after))
-        if not any(_within(key, each) for each in MAY_CHANGE):
+        if not within(key, MAY_CHANGE):
             raise UserError(
                 f"`{key}` is {will_be}, but the run was begun with {was} and can only go on so;"
                 " take it out, or begin a new run (with the weights of this one: init_from=CKPT)"
@@ -295,18 +295,6 @@ def combined(
             inner = inner.setdefault(parent, {})
         inner[name] = value
     return OmegaConf.create(node), changed
-
-
-def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(node, Mapping) and node:
-        for name, value in node.items():
-            yield from _leaves(value, (*path, str(name)))
-    else:
-        yield path, node
-
-
-def _within(key: str, parent: str) -> bool:
-    return not parent or key == parent or key.startswith(f"{parent}.")
 
 
 def _written(run: RunDirectory) -> float:
