@@ -1,6 +1,7 @@
 """Files that appear complete or not at all, and errors that say which key named them."""
 
 import contextlib
+import csv
 import json
 import os
 import re
@@ -123,6 +124,18 @@ def write_atomic(path: str | Path, content: str | bytes, key: str = "paths.runs"
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     """`write_atomic` of JSON, indented, Chinese as it is."""
     write_atomic(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """The columns and the rows of a CSV of numbers, without one that is still being written.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a row
+    columns, *rows = [*csv.reader(whole.splitlines())] or [[]]
+    return columns, [row for row in rows if len(row) == len(columns)]
 
 
 def _umask() -> int:

@@ -90,7 +90,7 @@ def test_a_running_run_is_seen_without_being_disturbed(tmp_path: Path) -> None:
 def test_what_is_being_written_is_read_as_far_as_it_is_whole(tmp_path: Path) -> None:
     path = make_run(tmp_path, "tiny/1", state="killed")
     with (path / "metrics.csv").open("a") as file:
-        file.write("29,,9")
+        file.write("29,,99.5,0.1")  # of 0.123
     with (path / "clock.csv").open("a") as file:
         file.write("30,3000,2")
     run = read(path)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
+from zhen.files import read_rows
 from zhen.runs.directory import RunDirectory
 from zhen.schema import leaves, within
 
@@ -191,14 +192,6 @@ def shown(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def read_series(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The columns and the rows of a CSV, without one that is still being written."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file)
-        columns = next(rows, [])
-        return columns, [row for row in rows if len(row) == len(columns)]
-
-
 @cache
 def _matters(key: str) -> bool:
     return not within(key, (*NO_MATTER, *SCORED_ON))
@@ -247,7 +240,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _best_row(path: Path, monitor: str, sign: int) -> dict[str, float]:
     """The numbers of the validation that chose best.ckpt: the first of the best."""
-    columns, rows = read_series(path)
+    columns, rows = read_rows(path)
     if monitor not in columns:
         return {}
     at = columns.index(monitor)

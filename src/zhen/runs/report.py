@@ -6,8 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from zhen.files import read_rows
 from zhen.runs.comparison import Group, differences
-from zhen.runs.record import Run, read_series
+from zhen.runs.record import Run
 from zhen.runs.significance import NotComparable, Sentences, sentence_chrf, sentences
 from zhen.viewer.comparison_text import Table
 
@@ -69,7 +70,7 @@ def curves(run: Run) -> dict[str, dict[str, list[float | None]]]:
     The last two are None where the run has no clock.csv.
     """
     try:
-        columns, rows = read_series(run.path / "metrics.csv")
+        columns, rows = read_rows(run.path / "metrics.csv")
     except OSError:
         return {}
     clock = _clock(run)
@@ -98,7 +99,7 @@ def _short(number: float) -> float:
 
 def _clock(run: Run) -> list[tuple[float, ...]]:
     try:
-        _, rows = read_series(run.path / "clock.csv")
+        _, rows = read_rows(run.path / "clock.csv")
         return [(0.0, 0.0, 0.0), *(tuple(map(float, row[:3])) for row in rows)]
     except (OSError, ValueError):
         return []

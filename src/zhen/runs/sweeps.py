@@ -5,7 +5,6 @@ runs/<name>/<sweep id>/             sweep.yaml: what was asked, and the words of
 runs/<name>/<sweep id>-<number>/    a job's run, numbered from 1
 """
 
-import csv
 import itertools
 import math
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from zhen.compose import groups, read_word
 from zhen.config import checked, resolve
 from zhen.errors import UserError
-from zhen.files import make_directory, write_atomic
+from zhen.files import make_directory, read_rows, write_atomic
 from zhen.runs import identity
 from zhen.runs.directory import RunDirectory
 
@@ -222,12 +221,13 @@ class Goal:
     def scores(self, run: RunDirectory) -> list[float]:
         """The score at each validation so far; training may be writing the file."""
         try:
-            text = (run.path / "metrics.csv").read_text(encoding="utf-8")
+            columns, rows = read_rows(run.path / "metrics.csv")
         except OSError:
             return []
-        whole = text[: text.rfind("\n") + 1]
-        values = [row.get(self.monitor) for row in csv.DictReader(whole.splitlines())]
-        return [float(value) for value in values if value]
+        if self.monitor not in columns:
+            return []
+        at = columns.index(self.monitor)
+        return [float(row[at]) for row in rows if row[at]]
 
     def best(self, run: RunDirectory) -> float | None:
         """The best score of a run; None where it has none."""

@@ -1,6 +1,5 @@
 """How far a training had come at what time: the other axes of its learning curves."""
 
-import csv
 import time
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import lightning as L
 
 from zhen.data import Batch
-from zhen.files import write_atomic
+from zhen.files import read_rows, write_atomic
 
 COLUMNS = ("update", "target_tokens", "seconds", "seconds_validating")
 
@@ -80,11 +79,7 @@ class Clock(L.Callback):
         self._write()
 
     def _rows(self) -> list[list[str]]:
-        """The whole rows that are there; a killed process may have left half of one."""
-        if not self._path.exists():
-            return []
-        with self._path.open(encoding="utf-8", newline="") as file:
-            return [row for row in csv.reader(file) if len(row) == len(COLUMNS) and all(row)][1:]
+        return read_rows(self._path)[1] if self._path.exists() else []
 
     def _write(self) -> None:
         if self._began is None or self._update == self._written:
