@@ -7,8 +7,8 @@ from pathlib import Path
 
 from zhen.errors import UserError, did_you_mean
 from zhen.runs.record import Run, Skip, read_run
+from zhen.runs.sweeps import Sweep
 
-SWEEP = "sweep.yaml"  # in the directory of a sweep, whose jobs are the runs beside it
 DEPTH = 2  # runs/<name>/<run>
 OF_A_RUN = ("state", "sweep", "run")  # what WHERE knows beside configuration keys and groups
 
@@ -64,7 +64,7 @@ def _given(below: Path, given: str) -> list[Path]:
 
 def _runs_in(place: Path) -> Iterator[Path]:
     """A run itself, the runs of a sweep, or what looks like one some levels below."""
-    if (place / SWEEP).is_file():
+    if Sweep.file(place).is_file():
         yield from sorted(place.parent.glob(f"{glob.escape(place.name)}-*"), key=_in_order)
     elif (place / "config.yaml").is_file() or not any(_directories(place)):
         yield place
@@ -78,7 +78,7 @@ def _below(place: Path, depth: int) -> Iterator[Path]:
             yield path
         elif depth > 1:
             yield from _below(path, depth - 1)
-        elif not (path / SWEEP).is_file():
+        elif not Sweep.file(path).is_file():
             yield path
 
 

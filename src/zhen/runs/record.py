@@ -14,8 +14,10 @@ from typing import Any, Literal
 
 import yaml
 
+from zhen.errors import UserError
 from zhen.files import read_rows
 from zhen.runs.directory import RunDirectory
+from zhen.runs.sweeps import Sweep
 from zhen.schema import leaves, within
 
 State = Literal["finished", "running", "pruned", "interrupted", "crashed"]
@@ -123,7 +125,7 @@ def read_run(path: Path, name: str) -> Run:
     best = _part(path / "metrics.csv", lambda file: _best_row(file, monitor, sign))
     clock = _part(path / "clock.csv", _last_row)
     state, reason = _state(directory, results)
-    if state == "interrupted" and path.name in _pruned(path.parent, about.get("sweep")):
+    if state == "interrupted" and path in _pruned(path.parent / str(about.get("sweep"))):
         state, reason = "pruned", ""
     parameters = results.get("parameters")
     if parameters is None:
@@ -294,16 +296,13 @@ def _state(directory: RunDirectory, results: Mapping[str, Any]) -> tuple[State, 
 
 
 @cache
-def _pruned(folder: Path, sweep: Any) -> frozenset[str]:
+def _pruned(sweep: Path) -> frozenset[Path]:
     """The jobs of a sweep that Optuna stopped, by what `sweep.yaml` says."""
     try:
-        content = yaml.load(
-            (folder / str(sweep) / "sweep.yaml").read_text("utf-8"), yaml.SafeLoader
-        )
-        numbers = [number for number, how in content["ended"].items() if how == "pruned"]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, AttributeError):
-        numbers = []  # none of a sweep, or its jobs were copied without it
-    return frozenset(f"{sweep}-{number}" for number in numbers)
+        found = Sweep.read(sweep)
+        return frozenset(found.run(n).path for n, how in found.ended.items() if how == "pruned")
+    except (UserError, AttributeError):  # none of a sweep, or its jobs were copied without it
+        return frozenset()
 
 
 def _signal_name(status: str) -> str:
