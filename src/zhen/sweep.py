@@ -94,7 +94,8 @@ def print_table(record: Sweep, goal: Goal | None) -> None:
         print(f"\nBest: {record.run(best).path}")
     if (shares := record.path / "importances.json").exists():
         pairs = json.loads(shares.read_text(encoding="utf-8")).items()
-        print("Importance: " + ", ".join(f"{key} {share:.2f}" for key, share in pairs))
+        if pairs:  # there are none where fewer than two jobs are finished
+            print("Importance: " + ", ".join(f"{key} {share:.2f}" for key, share in pairs))
 
 
 def _is_ours(argument: str) -> bool:

@@ -86,8 +86,9 @@ def test_importances_of_a_sweep(tmp_path: Path) -> None:
     assert data_of(page_of(path))["importances"] == [
         {"sweep": "a/first", "parameters": ["optimizer.lr", "model.dropout"], "shares": [0.8, 0.2]}
     ]
-    importances.write_text("[1")
-    assert data_of(page_of(path))["importances"] == []
+    for nothing in ("[1", "{}"):
+        importances.write_text(nothing)
+        assert data_of(page_of(path))["importances"] == []
 
 
 @pytest.mark.parametrize("where", ["hypothesis", "setting"])

@@ -170,6 +170,8 @@ def _importances(runs: Sequence[Run]) -> list[dict[str, Any]]:
             ranked = sorted(((str(k), float(v)) for k, v in shares.items()), key=lambda e: -e[1])
         except (OSError, ValueError, TypeError, AttributeError):
             continue
+        if not ranked:  # fewer than two of its jobs were finished
+            continue
         found.append(
             {
                 "sweep": f"{folder.parent.name}/{folder.name}",
