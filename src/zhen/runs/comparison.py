@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zhen.errors import UserError, did_you_mean
+from zhen.runs.directory import stem_of
 from zhen.runs.record import CORPUS, Run
 from zhen.schema import within
 
@@ -132,11 +133,6 @@ def direction(config: Mapping[str, str]) -> str:
 
 def _before_the_test(scored: Scored) -> Scored:
     return Scored(scored.direction, scored.val, scored.tests, scored.limits)
-
-
-def stem_of(part: str) -> str:
-    """The name of a test part's files, without the ending."""
-    return "test" if part == "test" else f"test.{part}"
 
 
 def _size(path: Path) -> int:

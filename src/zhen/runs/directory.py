@@ -254,6 +254,11 @@ def home_of(checkpoint: Path) -> Path:
     return run.path if in_run else checkpoint.absolute().parent
 
 
+def stem_of(part: str) -> str:
+    """The name of a test part's files, without the ending."""
+    return "test" if part == "test" else f"test.{part}"
+
+
 def rank() -> int:
     """This process's rank, from what torchrun, Slurm or Lightning set; 0 when alone."""
     for variable in ("RANK", "SLURM_PROCID"):

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from zhen.files import write_atomic, write_json
+from zhen.runs.directory import stem_of
 from zhen.training.module import Evaluation
 
 
@@ -28,7 +29,7 @@ def write_results(path: Path, tests: Mapping[str, Evaluation], about: Mapping[st
         about: what else belongs into results.json: parameters, time, speed, memory.
     """
     for part, found in tests.items():
-        stem = "test" if part == "test" else f"test.{part}"
+        stem = stem_of(part)
         for ending, lines in (
             ("src", found.sources),
             ("hyp", found.hypotheses),

@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
-from zhen.runs.comparison import stem_of
+from zhen.runs.directory import stem_of
 from zhen.runs.record import Run
 
 SEED, RESAMPLES = 12345, 1000  # sacreBLEU's own defaults
