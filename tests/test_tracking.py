@@ -25,8 +25,9 @@ from tests.training.tensorboard_file import events
 from tests.training.wandb_file import parts
 
 from zhen.config import run_command
-from zhen.errors import UserError
+from zhen.errors import STOPPING, UserError
 from zhen.reproduce import reproduce
+from zhen.reproduce import train as begin_again
 from zhen.runs.directory import RunDirectory
 from zhen.runs.reproduction import prepare, provenance_of
 from zhen.train import train
@@ -183,6 +184,25 @@ def test_a_run_made_again_ends_the_same(place: Place, run: Path) -> None:
     assert about["reproduces"]["run"] == str(run) and about["threads"] == 1
     assert parts(again)[0].run.run_id != parts(run)[0].run.run_id
     assert parts(again)[0].run.display_name == "tiny/again"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=lambda each: each.name)
+def test_what_would_stop_it_reaches_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    program = tmp_path / "python"  # signals whoever started it until it is signalled itself
+    program.write_text(
+        f"#!/bin/bash\ntrap 'exit {128 + number}' {number.name}\n"
+        f"for i in {{1..50}}; do kill -{number.name} $PPID; sleep 0.1; done\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    before = {each: signal.signal(each, lambda *_: None) for each in STOPPING}
+    try:
+        assert begin_again(RunDirectory(tmp_path), None) == 128 + number
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @pytest.fixture

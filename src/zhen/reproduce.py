@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from zhen.config import run_command
-from zhen.errors import UserError
+from zhen.errors import STOPPING, UserError
 
 if TYPE_CHECKING:
     from zhen.runs.directory import RunDirectory
@@ -95,10 +95,10 @@ def train(run: RunDirectory, threads: int | None) -> int:
     # A run without a checkpoint goes on with its first update.
     command = [sys.executable, "-m", "zhen.train", "resume=last"]
     with subprocess.Popen(command, env=environment) as process:
-        # The process stops as every training does, and this one waits for that. A terminal sends
-        # SIGINT to both.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+        # The process stops as every training does, and this one waits for that.
+        for number in STOPPING:
+            signal.signal(number, lambda number, _: process.send_signal(number))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
         return process.wait()
 
 
