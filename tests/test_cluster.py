@@ -178,7 +178,7 @@ def test_a_training_on_one_node(jobs: dict[str, Submitted], whole: Path) -> None
     assert job.said == (
         f"Submitted job {job.number}: 1 node x 1 process, no GPU\nRun directory: {whole}\n\nNext:\n"
         f"  follow:  squeue -j {job.number}\n           tail -F {whole}/slurm-{job.number}.txt\n"
-        f"  cancel:  scancel {job.number}\n  resume:  make submit resume={whole}\n"
+        f"  cancel:  scancel {job.number}\n  resume:  make submit resume={whole} cluster."
     )
     assert "Test scores" in (whole / f"slurm-{job.number}.txt").read_text()
     assert (whole / "submit.sh").read_text().startswith("#!/bin/bash\n")

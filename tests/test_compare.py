@@ -111,7 +111,7 @@ def test_against_a_baseline(run: Command, runs: Path) -> None:
     assert found["a/better"]["bleu difference"].startswith("+")
     assert found["a/better"]["bleu significant"] == "*"
     assert (found["a/same"]["bleu p"], found["a/same"]["bleu significant"]) == ("1.0000", "")
-    assert "note: of 2 comparisons, one in 20 has p < 0.05 by chance alone" in err
+    assert "note: of 4 p-values, about one in 20 is below 0.05 where nothing differs" in err
 
 
 def test_a_baseline_beside_the_runs_that_are_asked_for(run: Command, runs: Path) -> None:

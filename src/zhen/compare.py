@@ -61,9 +61,10 @@ def compare(cfg: DictConfig) -> None:
     say_groups(found)
     for note in dict.fromkeys(note for group in found for note in notes(group)):
         print(f"note: {note}", file=sys.stderr)
-    if len(differences) > 1:
+    tried = sum(len(scores) for parts in differences.values() for scores in parts.values())
+    if tried > 1:
         print(
-            f"note: of {len(differences)} comparisons, one in 20 has p < 0.05 by chance alone",
+            f"note: of {tried} p-values, about one in 20 is below 0.05 where nothing differs",
             file=sys.stderr,
         )
     if cfg.output:

@@ -6,6 +6,7 @@ Reads configs/submit.yaml; leaves the batch script, `submit.sh`, in the run dire
 """
 
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     from zhen.runs.parts import rehearse_start
 
     asked = build(cfg.cluster, "cluster")
+    about_cluster = [word for word in words if group_of(word) == "cluster"]
     words = [word for word in words if group_of(word) not in OURS]
     trainings = grid(words)
     run_dir, again = Path(cfg.paths.run_dir), "resume=auto"
@@ -49,6 +51,11 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
             RunDirectory.check_new(run_dir)
         elif before.is_finished:
             return before.say_finished()
+        elif before.run.is_being_written:
+            raise UserError(
+                f"resume={training.resume}: {before.run.path} is being trained now: wait for its"
+                " end, or stop it, and go on with it then"
+            )
         elif before.checkpoint is not None and before.checkpoint.name != before.run.last.name:
             raise UserError(
                 f"resume={training.resume}: a job that is started again would go back to this"
@@ -79,11 +86,12 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     number = queue.enqueue(run_dir, text)
     if len(trainings) > 1:
         Sweep(run_dir, [], words, trainings).write()
-    say(number, run_dir, shape, len(trainings))
+    say(number, run_dir, shape, len(trainings), about_cluster)
 
 
-def say(number: str, run_dir: Path, shape: object, jobs: int) -> None:
+def say(number: str, run_dir: Path, shape: object, jobs: int, about_cluster: Sequence[str]) -> None:
     """What was submitted, and what to type next."""
+    again = f"{run_dir}{'-N' if jobs > 1 else ''}"
     array = f", {jobs} times" if jobs > 1 else ""
     log = "slurm-1.txt" if jobs > 1 else f"slurm-{number}.txt"
     where = f"{run_dir}-N, N from 1 to {jobs}" if jobs > 1 else run_dir
@@ -94,7 +102,7 @@ def say(number: str, run_dir: Path, shape: object, jobs: int) -> None:
         f"\n  follow:  squeue -j {number}"
         f"\n           tail -F {run_dir}/{log}"
         f"\n  cancel:  scancel {number}"
-        f"\n  resume:  make submit resume={run_dir}{'-N' if jobs > 1 else ''}"
+        f"\n  resume:  {shlex.join(['make', 'submit', f'resume={again}', *about_cluster])}"
     )
 
 

@@ -118,7 +118,12 @@ def _ask(program: str, *arguments: str) -> str:
             " queue is full, or Slurm is down; try again later"
         ) from None
     except subprocess.CalledProcessError as error:
-        raise UserError(f"{program}: {_plain(program, error.stderr)}") from None
+        where = (
+            "; is this a login node of a Slurm cluster? (DRY=1 prints the batch script anywhere)"
+        )
+        raise UserError(
+            f"{program}: {_plain(program, error.stderr)}{where if program == 'sinfo' else ''}"
+        ) from None
     return done.stdout
 
 

@@ -196,7 +196,8 @@ set -e
 
 restarts=${{SLURM_RESTART_COUNT:-0}}
 if [ "$restarts" -gt {max_requeues} ]; then
-    echo "error: started again $restarts times, more than cluster.max_requeues={max_requeues}" >&2
+    echo "error: started again $restarts times, more than cluster.max_requeues={max_requeues};" \
+        "to go on: make submit resume={run_dir}" >&2
     exit 1
 fi
 
