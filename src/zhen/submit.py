@@ -82,6 +82,8 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     if cfg.dry:
         print(text, end="")
         return
+    if len(trainings) > 1 and Sweep.file(run_dir).exists():
+        raise UserError(f"{run_dir} holds a sweep already: choose another ZHEN_RUN_ID or name")
     queue.check_cluster(asked, shape)
     number = queue.enqueue(run_dir, text)
     if len(trainings) > 1:

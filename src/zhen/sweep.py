@@ -67,9 +67,14 @@ def sweep(cfg: DictConfig, words: Sequence[str]) -> None:
         raise Stopped(jobs.stopped)
     if "failed" in record.ended.values():
         failed = [str(record.run(n).path) for n, how in record.ended.items() if how == "failed"]
+        again = f"make sweep resume={record.path}"
+        if method.searches:
+            more = f"for more: {again} sweep.n_trials=N, where these count"
+        else:
+            more = f"to try again what is not finished: {again}"
         raise UserError(
             f"{len(failed)} of {len(record.jobs)} jobs failed: {', '.join(failed)} (log.txt says"
-            f" why); to try again what is not finished: make sweep resume={record.path}"
+            f" why); {more}"
         )
 
 

@@ -238,3 +238,16 @@ def test_what_is_refused_before_anything_is_asked(
     said = stop.value.code if isinstance(stop.value.code, str) else capsys.readouterr().err
     assert str(said).startswith(f"error: {message}")
     assert not list(tmp_path.glob("*/*"))
+
+
+def test_a_sweep_is_never_written_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "runs/phrasebook/S/sweep.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("jobs: []\n")
+    monkeypatch.setenv("ZHEN_RUN_ID", "S")
+    with pytest.raises(SystemExit):
+        submit(monkeypatch, tmp_path, "seed=1,2")
+    assert f"error: {file.parent} holds a sweep already" in capsys.readouterr().err
+    assert file.read_text() == "jobs: []\n"
