@@ -17,7 +17,7 @@ from zhen.compose import compose
 from zhen.config import build, check
 from zhen.data_check import data_check
 from zhen.errors import UserError
-from zhen.viewer import report_page
+from zhen.viewer import template
 
 GOOD = "".join(f"我喜欢第{i}杯茶。\tI like tea number {i}.\n" for i in range(100, 140))
 VAL = "这是一只猫。\tThis is a cat.\n"
@@ -66,7 +66,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(report_page, "cut_font", lambda texts: b"")  # it takes its time
+    monkeypatch.setattr(template, "cut_font", lambda texts: b"")  # it takes its time
     return Place(tmp_path)
 
 

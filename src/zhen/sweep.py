@@ -69,7 +69,7 @@ def sweep(cfg: DictConfig, words: Sequence[str]) -> None:
         failed = [str(record.run(n).path) for n, how in record.ended.items() if how == "failed"]
         again = f"make sweep resume={record.path}"
         if method.searches:
-            more = f"for more: {again} sweep.n_trials=N, where these count"
+            more = f"for more: {again} sweep=optuna sweep.n_trials=N, where these count"
         else:
             more = f"to try again what is not finished: {again}"
         raise UserError(

@@ -306,6 +306,16 @@ class TensorBoardLogger(loggers.TensorBoardLogger):
         self.experiment.add_text("samples", text, step)
 
     @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Write what is left, and keep the file for the test, which comes after the training.
+
+        Lightning closes it, and another one would hide what is in this one from TensorBoard, or be
+        written over it where both are opened within one second.
+        """
+        if self._experiment is not None:
+            self._experiment.flush()
+
+    @rank_zero_only
     def save(self) -> None:
         """Lightning would write hparams.yaml, but config.yaml has them."""
 
