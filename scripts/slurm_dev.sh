@@ -50,8 +50,8 @@ ReturnToService=2
 SlurmdTimeout=10
 KillWait=15
 MaxJobCount=80
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=4
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=4
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=16
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=16
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=1-00:00:00 PriorityTier=2
 PartitionName=spare Nodes=n1,n2 MaxTime=1-00:00:00 PriorityTier=1
 CONF

@@ -138,10 +138,12 @@ def jobs(place: Place) -> dict[str, Submitted]:
         "sweep": ["seed=1,2", "trainer.max_steps=3", "cluster.at_once=1"],
     }
     one = "cluster.options=['--nodelist=n1']"
-    return {
-        name: place.submit(*words, *([] if words[:2] == ddp else [one]))
-        for name, words in cases.items()
-    }
+    found = {}
+    for name, words in cases.items():
+        found[name] = place.submit(*words, *([] if words[:2] == ddp else [one]))
+        if name == "requeued":  # its time is short: it is to be where it waits before it is warned
+            found[name].wait_for(found[name].run / "waiting-0")
+    return found
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -175,7 +177,7 @@ def whole(jobs: dict[str, Submitted]) -> Path:
 def test_a_training_on_one_node(jobs: dict[str, Submitted], whole: Path) -> None:
     job = jobs["whole"]
     assert updates(whole) == 8
-    assert job.said == (
+    assert job.said.startswith(
         f"Submitted job {job.number}: 1 node x 1 process, no GPU\nRun directory: {whole}\n\nNext:\n"
         f"  follow:  squeue -j {job.number}\n           tail -F {whole}/slurm-{job.number}.txt\n"
         f"  cancel:  scancel {job.number}\n  resume:  make submit resume={whole} cluster."
@@ -217,7 +219,8 @@ def test_warned_of_the_time_limit_then_preempted(
     assert "SIGUSR1: stopped after update 4" in (job.run / "log.txt").read_text()
     for name in ("whole", "crash", "two nodes"):  # so that it is known who has which CPUs
         jobs[name].end()
-    urgent = ["--partition=main", "--nodelist=n1", "--cpus-per-task=2", "--output=/dev/null"]
+    # Of the node's 16, two more trainings have one each.
+    urgent = ["--partition=main", "--nodelist=n1", "--cpus-per-task=14", "--output=/dev/null"]
     place.cluster.run("sbatch", "--job-name=urgent", *urgent, "--wrap=sleep 1")
     ended = job.end()
     assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "2"), job.log()
@@ -298,24 +301,6 @@ def test_requeues_by_others_count(place: Place, instead: Callable[[str], None]) 
     assert "error: started again 1 times, more than cluster.max_requeues=0" in job.log()
 
 
-def test_a_queue_that_takes_no_more(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(queue, "PATIENCE", 3)
-    before = set(place.runs.glob("*/*"))
-    held = ["sbatch", "--hold", "--job-name=filling", "--output=/dev/null", "--wrap=true"]
-    try:
-        with pytest.raises(subprocess.TimeoutExpired):  # it tries again for two minutes
-            for _ in range(100):
-                subprocess.run(held, check=True, timeout=2, capture_output=True)
-        error = refusal(capsys, *place.settings)
-    finally:
-        place.cluster.run("scancel", "--name=filling")
-    assert error.startswith("error: sbatch has no answer after 3 seconds (")
-    assert error.endswith("the queue is full, or Slurm is down; try again later\n")
-    assert set(place.runs.glob("*/*")) == before
-
-
 def test_every_command_of_the_page_runs_as_printed(place: Place, tmp_path: Path) -> None:
     checkout = copy_checkout(tmp_path)
     for line in commands("docs/cluster.md"):
@@ -332,7 +317,10 @@ REFUSED = [
     ("cluster.partition=mian", "cluster.partition=mian: there is no such partition; did you mean"),
     ("cluster.time=2-0", "cluster.time=2-0 is more than partition main allows, 24 hours: take"),
     ("trainer.num_nodes=3", "partition main has 2 nodes with the 1 CPUs and 0 GPUs that the run"),
-    ("cluster.cpus=5", "partition main has 0 nodes with the 5 CPUs and 0 GPUs that the run needs"),
+    (
+        "cluster.cpus=17",
+        "partition main has 0 nodes with the 17 CPUs and 0 GPUs that the run needs",
+    ),
     ("cluster.gpus=1 trainer.accelerator=gpu", "partition main has 0 nodes with the 1 CPUs and 1"),
     ("cluster.options=[--account]", "sbatch: "),
 ]
@@ -344,4 +332,22 @@ def test_what_could_never_run_is_refused(
 ) -> None:
     before = set(place.runs.glob("*/*"))
     assert refusal(capsys, *place.settings, *words.split()).startswith(f"error: {message}")
+    assert set(place.runs.glob("*/*")) == before
+
+
+def test_a_queue_that_takes_no_more(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(queue, "PATIENCE", 3)
+    before = set(place.runs.glob("*/*"))
+    held = ["sbatch", "--hold", "--job-name=filling", "--output=/dev/null", "--wrap=true"]
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):  # it tries again for two minutes
+            for _ in range(100):
+                subprocess.run(held, check=True, timeout=2, capture_output=True)
+        error = refusal(capsys, *place.settings)
+    finally:
+        place.cluster.run("scancel", "--name=filling")
+    assert error.startswith("error: sbatch has no answer after 3 seconds (")
+    assert error.endswith("the queue is full, or Slurm is down; try again later\n")
     assert set(place.runs.glob("*/*")) == before
