@@ -204,7 +204,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     logger.log_metrics({"train/loss": 2.5}, step=0)
     logger.log_samples(SAMPLES, step=0)
     logger.log_metrics({"val/bleu": 10.0}, step=0)
-    logger.finalize("success")
+    logger.close()
     found = events(tmp_path)
     values = {value.tag: (value, each.step) for each in found for value in each.summary.value}
     assert (values["train/loss"][0].simple_value, values["train/loss"][1]) == (2.5, 0)
@@ -222,11 +222,11 @@ def test_tensorboard(tmp_path: Path) -> None:
 def test_tensorboard_hides_what_is_done_again(tmp_path: Path) -> None:
     before = TensorBoardLogger(run_dir=str(tmp_path))
     before.log_metrics({"train/loss": 2.5}, step=4)
-    before.finalize("failed")
+    before.close()
     time.sleep(1.1)  # its files are named by the second
     logger = TensorBoardLogger(run_dir=str(tmp_path), start=4)
     logger.log_metrics({"train/loss": 2.5}, step=4)
-    logger.finalize("success")
+    logger.close()
     starts = [each.step for each in events(tmp_path) if each.HasField("session_log")]
     assert starts == [0, 4]
 

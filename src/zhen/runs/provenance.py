@@ -82,7 +82,8 @@ def uncommitted(directory: Path) -> bytes:
     if git(directory) is None:
         return b""
     # Whatever the user has made of `git diff`.
-    diff = ["diff", "--binary", "--no-ext-diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
+    diff = ["diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color"]
+    diff += ["--src-prefix=a/", "--dst-prefix=b/"]
     new = ["ls-files", "-z", "--others", "--exclude-standard", "--", "src", "configs"]
     try:
         patch = _output(directory, *diff, "HEAD")

@@ -171,7 +171,7 @@ def _get_code_back(run: RunDirectory, about: Mapping[str, Any]) -> str:
     if here is None or here["commit"] != known["commit"]:
         steps.append(f"git checkout {known['commit'][:10]}")
     if here is not None and here["dirty"]:
-        steps.insert(0, "git stash")
+        steps.insert(0, "git stash push -u -- src configs")
     if run.patch.exists():
         steps.append(shlex.join(["git", "apply", str(run.patch)]))
     return f" ({' && '.join(steps)})" if steps else ""

@@ -307,13 +307,17 @@ class TensorBoardLogger(loggers.TensorBoardLogger):
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        """Write what is left, and keep the file for the test, which comes after the training.
+        """Keep the file for the test, which comes after the training.
 
         Lightning closes it, and another one would hide what is in this one from TensorBoard, or be
         written over it where both are opened within one second.
         """
+
+    @rank_zero_only
+    def close(self) -> None:
+        """Write what is left."""
         if self._experiment is not None:
-            self._experiment.flush()
+            self._experiment.close()
 
     @rank_zero_only
     def save(self) -> None:
@@ -327,10 +331,10 @@ def _cell(text: str) -> str:
 
 @contextlib.contextmanager
 def finished(loggers: Sequence[Logger]) -> Iterator[None]:
-    """At the end, Weights & Biases learns how the run inside ended.
+    """At the end, close TensorBoard's file, and tell Weights & Biases how the run inside ended.
 
-    Without that, the next run of this process, as in a sweep, would be logged as the same one, and
-    one that failed as finished.
+    Without that, the next run of this process would be logged as the same one, and one that failed
+    as finished.
     """
     status = 1
     try:
@@ -343,3 +347,5 @@ def finished(loggers: Sequence[Logger]) -> Iterator[None]:
         for logger in loggers:
             if isinstance(logger, WandbLogger):
                 logger.finish(status)
+            elif isinstance(logger, TensorBoardLogger):
+                logger.close()
