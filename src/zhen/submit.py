@@ -41,11 +41,10 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     words = [word for word in words if group_of(word) not in OURS]
     trainings = grid(words)
     run_dir, again = Path(cfg.paths.run_dir), "resume=auto"
-    if len(trainings) > 1:
-        Plan.check(trainings)
+    many = len(trainings) > 1
+    cfgs = Plan.check(trainings).cfgs if many else [checked("train", trainings[0])]
     shapes: dict[slurm.Shape, str] = {}
-    for job in trainings:
-        training = checked("train", job)
+    for job, training in zip(trainings, cfgs, strict=True):
         before = rehearse_start(training, job)
         if before is None:
             RunDirectory.check_new(run_dir)
@@ -82,11 +81,11 @@ def submit(cfg: DictConfig, words: Sequence[str]) -> None:
     if cfg.dry:
         print(text, end="")
         return
-    if len(trainings) > 1 and Sweep.file(run_dir).exists():
+    if many and Sweep.file(run_dir).exists():
         raise UserError(f"{run_dir} holds a sweep already: choose another ZHEN_RUN_ID or name")
     queue.check_cluster(asked, shape)
     number = queue.enqueue(run_dir, text)
-    if len(trainings) > 1:
+    if many:
         Sweep(run_dir, [], words, trainings).write()
     say(number, run_dir, shape, len(trainings), about_cluster)
 

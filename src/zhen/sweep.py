@@ -50,7 +50,7 @@ def sweep(cfg: DictConfig, words: Sequence[str]) -> None:
         cfg, words = checked("sweep", record.settings), record.words
     method: Method = build(cfg.sweep, "sweep")
     plan = Plan.check(method.samples(words))
-    goal = Goal.of(plan.cfg)
+    goal = Goal.of(plan.cfgs[0])
     if goal is None and method.searches:
         raise UserError(
             "sweep=optuna goes by `callbacks.checkpoint.monitor` as metrics.csv has it: leave"

@@ -66,7 +66,7 @@ def test_words_that_give_no_jobs(word: str, message: str) -> None:
 def test_a_plan_is_checked_to_its_last_job(tmp_path: Path) -> None:
     words = ["debug=fast", "seed=1,2", f"paths.runs={tmp_path}"]
     plan = Plan.check(grid(words))
-    assert plan.folder == tmp_path / "debug" and plan.cfg.seed == 1
+    assert plan.folder == tmp_path / "debug" and plan.cfgs[0].seed == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -68,11 +68,11 @@ class Plan:
 
     Attributes:
         folder: `runs/<name>`, where all of them and the sweep's own directory lie.
-        cfg: the configuration of the first.
+        cfgs: the configuration of each.
     """
 
     folder: Path
-    cfg: DictConfig
+    cfgs: list[DictConfig]
 
     @classmethod
     def check(cls, jobs: Sequence[Sequence[str]]) -> "Plan":
@@ -81,7 +81,7 @@ class Plan:
         Raises:
             UserError: a job would be refused, would lie elsewhere, or is the same as another.
         """
-        first: Plan | None = None
+        plan: Plan | None = None
         seen: dict[str, str] = {}
         for words in jobs:
             cfg, shown = checked("train", words), " ".join(words)
@@ -91,17 +91,18 @@ class Plan:
                     " begin with the weights of one checkpoint"
                 )
             home = Path(cfg.paths.run_dir)
-            first = first or cls(home.parent, cfg)
-            if home != first.folder / identity.run_id():
+            plan = plan or cls(home.parent, [])
+            plan.cfgs.append(cfg)
+            if home != plan.folder / identity.run_id():
                 raise UserError(
                     f"the runs of a sweep lie side by side in one folder, but those of `{shown}`"
-                    f" would be {home}, and others in {first.folder}: give one name=NAME"
+                    f" would be {home}, and others in {plan.folder}: give one name=NAME"
                 )
             same = seen.setdefault(OmegaConf.to_yaml(OmegaConf.create(resolve(cfg))), shown)
             if same is not shown:
                 raise UserError(f"`{same}` and `{shown}` are the same run: take one of them out")
-        assert first is not None
-        return first
+        assert plan is not None
+        return plan
 
 
 @dataclass
