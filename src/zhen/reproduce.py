@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from zhen.config import run_command
-from zhen.errors import STOPPING, UserError
+from zhen.errors import UserError
 
 if TYPE_CHECKING:
     from zhen.runs.directory import RunDirectory
@@ -87,6 +85,7 @@ def train(run: RunDirectory, threads: int | None) -> int:
     Returns:
         Its exit status.
     """
+    from zhen.runs.relay import Relay
     from zhen.runs.resume import CHOSEN
 
     environment = {**os.environ, CHOSEN: str(run.path)}
@@ -94,12 +93,8 @@ def train(run: RunDirectory, threads: int | None) -> int:
         environment["OMP_NUM_THREADS"] = str(threads)
     # A run without a checkpoint goes on with its first update.
     command = [sys.executable, "-m", "zhen.train", "resume=last"]
-    with subprocess.Popen(command, env=environment) as process:
-        # The process stops as every training does, and this one waits for that.
-        for number in STOPPING:
-            signal.signal(number, lambda number, _: process.send_signal(number))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
-        return process.wait()
+    with Relay() as relay:
+        return relay.start(command, environment).wait()
 
 
 def forget(run: RunDirectory) -> None:

@@ -97,6 +97,7 @@ def print_table(record: Sweep, goal: Goal | None) -> None:
     if found and goal is not None:
         best = (max if goal.mode == "max" else min)(found, key=lambda n: found[n])
         print(f"\nBest: {record.run(best).path}")
+        print(f"To compare:  make compare RUNS={record.path}")
     if (shares := record.path / "importances.json").exists():
         pairs = json.loads(shares.read_text(encoding="utf-8")).items()
         if pairs:  # there are none where fewer than two jobs are finished

@@ -9,6 +9,7 @@ from tests.runs.made import REFERENCES, hypotheses, make_run
 from zhen.errors import UserError
 from zhen.runs.comparison import arranged, differences, groups, notes
 from zhen.runs.record import Run, read_run
+from zhen.runs.tables import of_runs
 
 Made = list[Run]
 
@@ -137,6 +138,20 @@ def test_sorting(tmp_path: Path) -> None:
     assert sorted_by(tmp_path, "optimizer.lr") == ["1", "2", "3"]
     with pytest.raises(UserError, match=r"^sort=val/blue: no such column; did you mean `val/bleu`"):
         sorted_by(tmp_path, "val/blue")
+
+
+def test_a_loss_that_is_no_number_is_no_best_one(tmp_path: Path) -> None:
+    for name in "12345":
+        path = make_run(tmp_path, f"a/{name}", f"seed={name}")
+        loss = {"1": "3.0", "3": "1.0", "5": "2.5"}.get(name, "nan")
+        file = path / "metrics.csv"
+        file.write_text(file.read_text().replace("20.0,2.0", f"20.0,{loss}"))
+    assert sorted_by(tmp_path, "val/loss") == ["3", "5", "1", "2", "4"]
+    assert sorted_by(tmp_path, "-val/loss") == ["1", "5", "3", "2", "4"]
+    (group,) = arranged(groups(read(tmp_path)), "val/loss")
+    table = of_runs(group, "")
+    at = [head.key for head in table.heads].index("val/loss")
+    assert [row for row, column in table.best if column == at] == [0]
 
 
 def test_notes_tell_what_the_numbers_do_not(tmp_path: Path) -> None:

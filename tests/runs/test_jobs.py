@@ -9,6 +9,7 @@ import pytest
 
 from zhen.errors import STOPPING
 from zhen.runs import jobs as jobs_module
+from zhen.runs import relay as relay_module
 from zhen.runs.jobs import Jobs
 from zhen.runs.sweeps import Sweep
 
@@ -66,7 +67,7 @@ def test_a_signal_that_comes_before_the_process_is_there_is_not_lost(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep.jobs = [["x=1", "slow=60"]]
-    real = jobs_module.subprocess.Popen
+    real = relay_module.subprocess.Popen
 
     def start(*arguments: object, **named: object) -> object:
         process = real(*arguments, **named)  # type: ignore[call-overload]
@@ -75,7 +76,7 @@ def test_a_signal_that_comes_before_the_process_is_there_is_not_lost(
         os.kill(os.getpid(), signal.SIGTERM)
         return process
 
-    monkeypatch.setattr(jobs_module.subprocess, "Popen", start)
+    monkeypatch.setattr(relay_module.subprocess, "Popen", start)
     with Jobs(sweep) as jobs:
         assert jobs.run(1) == "stopped"
 
@@ -94,7 +95,7 @@ def test_a_watched_job_is_pruned(sweep: Sweep) -> None:
 
 def test_a_bug_while_a_job_runs_leaves_no_process(sweep: Sweep) -> None:
     sweep.jobs = [["x=1", "slow=60"]]
-    with Jobs(sweep, seconds=0.01) as jobs, pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError), Jobs(sweep, seconds=0.01) as jobs:
         jobs.run(1, watch=lambda: (sweep.run(1).path / "pid.txt").exists() and 1 // 0 > 0)
     with pytest.raises(ProcessLookupError):
         os.kill(int((sweep.run(1).path / "pid.txt").read_text()), 0)

@@ -80,7 +80,10 @@ def test_a_plan_is_checked_to_its_last_job(tmp_path: Path) -> None:
         (["seed=1,2", "seed=3"], "`seed=1 seed=3` and `seed=2 seed=3` are the same run"),
         (["name=a,b"], "the runs of a sweep lie side by side in one folder, but those of `name=b`"),
         (["seed=1,2", "paths.run_dir=/x/y"], "the runs of a sweep lie side by side in one folder"),
-        (["seed=1,2", "ckpt=last"], "`ckpt`: each job of a sweep begins a run of its own"),
+        (
+            ["seed=1,2", "ckpt=last"],
+            "`ckpt` or `resume`: each job of a sweep begins a run of its own",
+        ),
     ],
 )
 def test_no_job_begins_if_one_would_be_refused(words: list[str], message: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from zhen.errors import UserError, did_you_mean
 from zhen.runs.directory import stem_of
@@ -289,9 +289,14 @@ def _sorted(runs: list[Run], sorter: Column | None, backwards: bool) -> list[Run
     if sorter is None:
         return runs
     value = sorter.value
-    there = [run for run in runs if value(run) is not None]
+    there = [run for run in runs if has_value(value(run))]
     there.sort(key=lambda run: _order(value(run)), reverse=bool(sorter.more_is_better) != backwards)
-    return there + [run for run in runs if value(run) is None]
+    return there + [run for run in runs if run not in there]
+
+
+def has_value(value: Value) -> TypeGuard[str | int | float]:
+    """Whether it can be put in an order: NaN, the loss of a training that diverged, cannot."""
+    return value is not None and value == value
 
 
 def _order(value: Value) -> tuple[float, str]:

@@ -9,10 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 
-from zhen.errors import STOPPING
+from zhen.runs.relay import Relay
 from zhen.runs.sweeps import Sweep
 
 TRAIN = (sys.executable, "-m", "zhen.train")
@@ -21,10 +20,8 @@ Outcome = Literal["finished", "failed", "stopped", "pruned"]
 TERMINATED = (128 + signal.SIGTERM, -signal.SIGTERM)
 
 
-class Jobs:
+class Jobs(Relay):
     """Runs them, and passes on to the running one what would stop this process.
-
-    Used as `with Jobs(sweep) as jobs:`, in the main thread.
 
     Attributes:
         stopped: the number of the signal that ends the sweep, or 0.
@@ -35,22 +32,8 @@ class Jobs:
         Args:
             seconds: between two looks at a job that is watched.
         """
-        self.stopped = 0
+        super().__init__()
         self._sweep, self._seconds = sweep, seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._unsent: list[int] = []
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Jobs":
-        for number in (*STOPPING, signal.SIGHUP):
-            self._before[number] = signal.signal(number, self._note)
-        if self._before[signal.SIGHUP] is signal.SIG_IGN:  # by `nohup`
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def run(self, number: int, watch: Callable[[], bool] | None = None) -> Outcome:
         """Run a job to its end, or from where it was stopped to its end.
@@ -70,27 +53,14 @@ class Jobs:
         # Whatever it has begun; and without the word where there is nothing, since `overrides.yaml`
         # and the command in provenance.json would keep it.
         again = ["resume=auto"] if run.config.exists() else []
-        self._process = process = subprocess.Popen(
-            [*TRAIN, *words, *again],
-            env={**os.environ, **self._sweep.environment(number)},
-            stdin=subprocess.DEVNULL,
-            # A terminal's Ctrl-C goes to a group. It must reach the job once, from here: a second
-            # SIGINT would stop it at once, without its state.
-            start_new_session=True,
+        process = self.start(
+            [*TRAIN, *words, *again], {**os.environ, **self._sweep.environment(number)}
         )
-        self._relay()
         pruned = False
-        try:
-            while (status := self._wait(process, watch is not None)) is None:
-                if watch is not None and not pruned and watch():
-                    pruned = True
-                    process.terminate()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-        finally:
-            self._process = None
+        while (status := self._wait(process, watch is not None)) is None:
+            if watch is not None and not pruned and watch():
+                pruned = True
+                process.terminate()
         outcome = self._outcome(status, pruned)
         self._sweep.ended.pop(number, None)
         if outcome in ("failed", "pruned"):
@@ -111,13 +81,3 @@ class Jobs:
             return process.wait(self._seconds if watched else None)
         except subprocess.TimeoutExpired:
             return None
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.stopped = self.stopped or number
-        # A job whose terminal has gone keeps its state too.
-        self._unsent.append(signal.SIGTERM if number == signal.SIGHUP else number)
-        self._relay()
-
-    def _relay(self) -> None:
-        while self._process is not None and self._unsent:
-            self._process.send_signal(self._unsent.pop(0))

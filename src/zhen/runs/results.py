@@ -93,6 +93,7 @@ def print_summary(path: Path, tests: Mapping[str, Evaluation], about: Mapping[st
     minutes, seconds = divmod(round(about["seconds"]), 60)
     gpu = about["peak_gpu_memory_gib"]
     on_gpu = f", {gpu} GiB of the GPU" if gpu is not None else ""
+    text = shlex.quote(next(iter(tests.values())).sources[0])
     print("\nSample translations")
     print_samples(tests, count=10)
     print("\nTest scores")
@@ -103,9 +104,9 @@ def print_summary(path: Path, tests: Mapping[str, Evaluation], about: Mapping[st
         f" {minutes} min {seconds} s with the test, {about['peak_memory_gib']} GiB{on_gpu}"
         f"\nRun directory: {path}"
         "\n\nNext:"
-        f"\n  make translate TEXT={shlex.quote(next(iter(tests.values())).sources[0])}"
-        "\n  make evaluate decode=greedy"
-        "\n  make train model=small trainer.max_epochs=3"
+        f"\n  make translate TEXT={text}"
+        f"\n  make attention TEXT={text}"
+        "\n  make compare"
     )
 
 

@@ -87,8 +87,8 @@ class Plan:
             cfg, shown = checked("train", words), " ".join(words)
             if cfg.resume is not None:
                 raise UserError(
-                    "`ckpt`: each job of a sweep begins a run of its own; init_from=CKPT lets all"
-                    " begin with the weights of one checkpoint"
+                    "`ckpt` or `resume`: each job of a sweep begins a run of its own;"
+                    " init_from=CKPT lets all begin with the weights of one checkpoint"
                 )
             home = Path(cfg.paths.run_dir)
             plan = plan or cls(home.parent, [])

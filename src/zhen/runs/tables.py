@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from zhen.runs.comparison import Column, Group, differences
+from zhen.runs.comparison import Column, Group, differences, has_value
 from zhen.runs.record import Run
 from zhen.runs.repeats import repeats, setting_of, spread
 from zhen.viewer.comparison_text import Head, Table
@@ -137,7 +137,7 @@ def _best_rows(column: Column, runs: Sequence[Run]) -> list[int]:
     if not _is_score(column):
         return []
     values = {i: column.value(run) for i, run in enumerate(runs)}
-    there = {i: float(value) for i, value in values.items() if value is not None}
+    there = {i: float(value) for i, value in values.items() if has_value(value)}
     if len(there) < 2:
         return []
     best = (max if column.more_is_better else min)(there.values())
