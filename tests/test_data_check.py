@@ -401,7 +401,7 @@ def test_several_reasons(place: Place, capsys: pytest.CaptureFixture[str]) -> No
     place.write("test.tsv", b"\xff\n\xff\n")
     assert place.check() == (
         "training would refuse this corpus: data.val: val.tsv:2: the zh side is empty, and for 1"
-        " more reasons"
+        " more reason"
     )
     verdict = capsys.readouterr().out.partition("Verdict\n")[2].replace(f"{place.folder}/", "")
     assert verdict.splitlines()[:3] == [
@@ -410,6 +410,17 @@ def test_several_reasons(place: Place, capsys: pytest.CaptureFixture[str]) -> No
         "  - data.test: test.tsv:1: byte 0xFF is not UTF-8; convert the file to UTF-8"
         " (1 more in findings.tsv)",
     ]
+
+
+def test_columns_the_wrong_way_round(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    swapped = "".join("\t".join(line.split("\t")[::-1]) + "\n" for line in GOOD.splitlines())
+    for languages, doubts in ("[zh,en]", True), ("[en,zh]", False):
+        options = [f"data.languages={languages}", "data.source_lang=zh", "vocabulary=false"]
+        train = in_train(place, swapped)
+        place.check(*train, *options)
+        verdict = capsys.readouterr().out.partition("Verdict\n")[2]
+        said = "But of 40 pairs of data.train, 40 are not in the scripts of their languages"
+        assert (said in " ".join(verdict.split())) is doubts
 
 
 def test_a_file_that_ends_too_early(place: Place) -> None:

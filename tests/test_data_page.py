@@ -59,6 +59,8 @@ def write_files(folder: Path) -> None:
     (mine / "pairs.tsv.gz").write_bytes(gzip.compress(texts["pairs.tsv"].encode()))
     with (mine / "pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("zh", "en"), *made])
+    with (mine / "bare.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(made)
     columns = dict(zip(("zh", "en"), map(list, zip(*made, strict=True)), strict=True))
     pq.write_table(pa.table(columns), mine / "pairs.parquet")
 

@@ -74,7 +74,8 @@ def data_check(cfg: DictConfig) -> None:
         report.sample(surveys[0]),
     ]
     # What matters comes where the eye is: first on a page, last on a terminal.
-    verdict = report.verdict(reasons, encoded=cfg.vocabulary)
+    doubts = report.doubts(surveys, listing)
+    verdict = report.verdict(reasons, doubts, encoded=cfg.vocabulary)
     title = f"Data check: {surveys[0].source.name}"
     page = report_page(title, [verdict, *sections])
     write_atomic(folder / "report.html", page, key="output")
@@ -84,7 +85,8 @@ def data_check(cfg: DictConfig) -> None:
         if path.exists():
             print(path)
     if reasons:
-        others = f", and for {len(reasons) - 1} more reasons" if len(reasons) > 1 else ""
+        more = len(reasons) - 1
+        others = f", and for {more} more reason{'s'[: more > 1]}" if more else ""
         raise UserError(f"training would refuse this corpus: {reasons[0]}{others}")
 
 

@@ -215,11 +215,26 @@ def sample(survey: Survey) -> Section:
     return Section("Random pairs", [Table(head, "<<<", rows)])
 
 
-def verdict(reasons: Sequence[str], *, encoded: bool = True) -> Section:
+def doubts(surveys: Sequence[Survey], listing: Listing) -> list[str]:
+    """What is so odd about a whole split that the user should hear of it beside the verdict."""
+    found = []
+    for survey in surveys:
+        count = listing.counts[survey.key]["script"]
+        if 2 * count > survey.pairs:
+            found.append(
+                f"But of {survey.pairs:,} pairs of {survey.key}, {count:,} are not in the scripts"
+                " of their languages: are the two sides the wrong way round? data.languages names"
+                " them in the order of the columns."
+            )
+    return found
+
+
+def verdict(reasons: Sequence[str], doubts: Sequence[str] = (), *, encoded: bool = True) -> Section:
     """Whether training would accept the corpus.
 
     Args:
         reasons: why not.
+        doubts: why the user might not want it to.
         encoded: the pairs were encoded, too, which may find some too long for the model.
     """
     if not reasons:
@@ -229,9 +244,9 @@ def verdict(reasons: Sequence[str], *, encoded: bool = True) -> Section:
                 "Training would accept this corpus, as far as reading and cleaning can tell:"
                 " sentences too long for the model show in their pieces alone."
             )
-        return Section("Verdict", [accepted])
+        return Section("Verdict", [accepted, *doubts])
     said = "Training would refuse this corpus:"
-    return Section("Verdict", [said, *(f"- {shown(reason)}" for reason in reasons)])
+    return Section("Verdict", [said, *(f"- {shown(reason)}" for reason in reasons), *doubts])
 
 
 def quantile(counts: Mapping[int, int], share: float) -> int:
