@@ -223,6 +223,7 @@ class Race:
             "OMP_NUM_THREADS": str(job.threads),
             # As zhen's commands have it; the same for all.
             "OMP_WAIT_POLICY": "passive",
+            "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16384",
             "TOKENIZERS_PARALLELISM": "false",
         }
         log = folder / "log"

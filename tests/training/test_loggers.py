@@ -219,6 +219,39 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tensorboard"]  # no hparams.yaml
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_full_disk_ends_the_logging_to_tensorboard_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its writer's queue has room for ten events, and nobody takes them from it any more."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
+    try:
+        logger = TensorBoardLogger(run_dir=str(tmp_path))
+        for step in range(2000):
+            logger.log_metrics({"train/loss": 2.5, "train/tokens": 9.0}, step=step)
+            time.sleep(0.0005)
+        logger.log_samples([Sample("茶", "tea", "tea")], step=2000)
+        logger.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    messages = [each.getMessage() for each in caplog.records if each.name.startswith("zhen")]
+    assert messages == [
+        "logger.tensorboard: nothing more is logged there: a thread of its writer has ended"
+    ]
+
+
+def test_a_tensorboard_file_that_cannot_be_made_is_no_reason_to_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "run").write_text("a file")
+    logger = TensorBoardLogger(run_dir=str(tmp_path / "run"))
+    logger.log_metrics({"train/loss": 2.5}, step=0)
+    logger.close()
+    assert "logger.tensorboard: nothing more is logged there: " in caplog.text
+
+
 def test_tensorboard_hides_what_is_done_again(tmp_path: Path) -> None:
     before = TensorBoardLogger(run_dir=str(tmp_path))
     before.log_metrics({"train/loss": 2.5}, step=4)

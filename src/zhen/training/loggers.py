@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -286,24 +287,33 @@ class TensorBoardLogger(loggers.TensorBoardLogger):
             flush_secs=10,
         )
         self._config, self._start = config, start
+        self._threads: set[threading.Thread] = set()  # of the writer
+        self._gave_up = False
 
     @property
     @rank_zero_experiment
     def experiment(self) -> Any:
         """The writer, made at the first use."""
-        is_new = self._experiment is None
+        if self._experiment is not None:
+            return self._experiment
+        before = {*threading.enumerate()}
         writer = super().experiment
-        if is_new and self._config is not None:
+        self._threads = {*threading.enumerate()} - before
+        if self._config is not None:
             text = OmegaConf.to_yaml(OmegaConf.create(self._config))
             writer.add_text("config", f"```yaml\n{text}```", self._start)
         return writer
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self._guarded(lambda: super(TensorBoardLogger, self).log_metrics(metrics, step))
 
     @rank_zero_only
     def log_samples(self, samples: Sequence[Sample], step: int) -> None:
         """Their text, one for each step."""
         rows = [Sample._fields, ["---"] * len(Sample._fields), *samples]
         text = "".join(f"| {' | '.join(_cell(each) for each in row)} |\n" for row in rows)
-        self.experiment.add_text("samples", text, step)
+        self._guarded(lambda: self.experiment.add_text("samples", text, step))
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
@@ -317,11 +327,24 @@ class TensorBoardLogger(loggers.TensorBoardLogger):
     def close(self) -> None:
         """Write what is left."""
         if self._experiment is not None:
-            self._experiment.close()
+            self._guarded(self._experiment.close)
 
     @rank_zero_only
     def save(self) -> None:
         """Lightning would write hparams.yaml, but config.yaml has them."""
+
+    def _guarded(self, use: Callable[[], object]) -> None:
+        if self._gave_up:
+            return
+        why = "a thread of its writer has ended"  # on a full disk; its queue would fill, and block
+        try:
+            if all(each.is_alive() for each in self._threads):
+                use()
+                return
+        except Exception as error:
+            why = f"{type(error).__name__}: {one_line(error)}"
+        self._gave_up = True
+        log.warning("logger.tensorboard: nothing more is logged there: %s", why)
 
 
 def _cell(text: str) -> str:
