@@ -40,8 +40,8 @@ def run(command: str, checkout: Path) -> subprocess.CompletedProcess[str]:
     """Run one line of a page."""
     home = checkout.parent / "home"
     home.mkdir(exist_ok=True)
-    made_by_make = ("MAKE", "ZHEN_", "WANDB_")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(made_by_make)}
+    not_a_users = ("MAKE", "ZHEN_", "WANDB_", "OMP_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(not_a_users)}
     return subprocess.run(
         ["bash", "-c", command],
         cwd=checkout,

@@ -1,10 +1,17 @@
 """A corpus and a model that are small enough to train in a second."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Read when torch is imported. Test files share the cores: what is computed here takes one of them,
+# and does not keep it while it waits.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 Maker = Callable[..., Any]
 

@@ -20,6 +20,7 @@ import torch
 from zhen.config import run_command
 from zhen.train import train
 from zhen.training import checkpoints
+from zhen.training.checkpoints import Checkpoints
 from zhen.training.module import TranslationModule
 
 
@@ -35,9 +36,12 @@ def die_half_written(content: Any, file: Any) -> None:
     die()
 
 
-def pause(*_: Any) -> None:
+def pause(module: TranslationModule, *_: Any) -> None:
+    """No `signal.pause`, which would wait for another one if it came a moment too late."""
+    (keeper,) = (c for c in module.trainer.callbacks if isinstance(c, Checkpoints))
     print("waiting", flush=True)
-    signal.pause()
+    while not keeper._signals.received:
+        time.sleep(0.05)
 
 
 def hang(*_: Any) -> None:

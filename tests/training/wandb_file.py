@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import wandb
+
 
 class Stored:
     """The records of one .wandb file."""
@@ -33,6 +35,7 @@ class Stored:
 
 def parts(run_dir: Path) -> list[Stored]:
     """Of a run, in the order in which they were begun."""
+    wandb.teardown()  # where its process served this one, it may yet write what `finish` left
     files = (run_dir / "wandb").glob("offline-run-*/run-*.wandb")
     return [Stored(path) for path in sorted(files, key=lambda path: path.stat().st_ctime_ns)]
 
