@@ -71,6 +71,7 @@ def trainer(*words: str) -> Any:
         ("trainer=ddp_cpu trainer.num_nodes=2", "nodes=2", Shape(2, 2, None)),
         ("trainer=gpu", "", Shape(1, 1, 1)),
         ("trainer=ddp", "gpus=4", Shape(1, 4, 4)),
+        ("trainer=ddp trainer.num_nodes=2", "", Shape(2, 1, 1)),
         ("trainer=ddp trainer.devices=4 trainer.num_nodes=2", "gpus=a100:4", Shape(2, 4, 4)),
     ],
 )
@@ -83,7 +84,6 @@ def test_processes_follow_from_the_trainer(training: str, asked: str, expected: 
     [
         ("trainer=cpu", "nodes=2", "cluster.nodes=2, but trainer.num_nodes=1: let both be alike"),
         ("trainer=cpu", "gpus=2", "cluster.gpus=2, but trainer.accelerator=cpu uses none: take"),
-        ("trainer=ddp", "", "trainer.devices=-1 is every GPU there is, and Slurm must know how"),
         ("trainer=gpu", "gpus=2", "cluster.gpus=2, but trainer.devices=1 starts 1 process on a"),
         ("trainer=ddp trainer.devices=[0,3]", "", "trainer.devices=[0, 3] names single devices"),
     ],

@@ -120,12 +120,8 @@ def shape(trainer: Mapping[str, Any], slurm: Slurm) -> Shape:
                 " trainer=ddp or trainer=gpu, or take cluster.gpus out"
             )
         return Shape(nodes, 1 if every else _number(devices), None)
-    if every and not given:
-        raise UserError(
-            f"trainer.devices={devices} is every GPU there is, and Slurm must know how many: give"
-            " cluster.gpus=N or trainer.devices=N, for each node"
-        )
-    processes = given if every and given else _number(devices)
+    # "Every GPU there is" are those that the job is given, one a node where nobody asked for more.
+    processes = (given or 1) if every else _number(devices)
     if given not in (None, processes):
         raise UserError(
             f"cluster.gpus={slurm.gpus}, but trainer.devices={devices} starts"
