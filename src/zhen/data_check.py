@@ -1,6 +1,6 @@
 """Look a corpus over before training: what is odd in it, and whether training would accept it.
 
-    python -m zhen.data_check data=files data.train=mine.tsv data.val_size=1000 data.test_size=1000
+    python -m zhen.data_check data=files data.train=mine.tsv
 
 Reads configs/data_check.yaml; prints a report and writes it as report.html, with findings.tsv, all
 that was found by file and line; dropped.tsv, the training pairs that cleaning drops; and

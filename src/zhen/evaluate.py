@@ -79,7 +79,7 @@ def trained_with(checkpoint: Path) -> DictConfig:
     path = checkpoint.parent.parent / "config.yaml"
     try:
         data = OmegaConf.load(path).data
-        if not data.languages or not (data.test or data.test_size):
+        if not data.languages or not (data.test or data.train):
             raise ValueError
         data.reader = data.get("reader") or {"_target_": "zhen.data.Files"}
         target = str(data.reader["_target_"])

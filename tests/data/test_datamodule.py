@@ -87,6 +87,31 @@ def test_same_inputs_same_cache_and_any_change_another(
     assert new("train", clean=CleanOptions(empty=True)) == 1
 
 
+def test_validation_and_test_are_never_cleaned(make_data: Maker, tmp_path: Path) -> None:
+    file = tmp_path / "odd.tsv"
+    lines = ["茶\ttea", "茶\ttea", "tea\ttea", "茶\u200b\ttea", "我喜欢茶。\tI like tea"]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    clean = CleanOptions(identical=True, controls=True, duplicates=True, max_words=4)
+    data = make_data(val=str(file), test=str(file), clean=clean, max_length=2)
+    assert len(data.split("val")) == len(data.split("test")) == len(lines)
+    assert len(make_data(train=str(file), clean=clean).cleaned.rows) == 1  # each rule drops some
+
+
+def test_other_languages_and_what_is_changed_before_it_is_cut(
+    make_data: Maker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "de.tsv"
+    file.write_text("Ich mag Tee. \tI like tea.\n" * 9, encoding="utf-8")
+    files = dict.fromkeys(("train", "val", "test"), str(file))
+    data = make_data(**files, languages=["de", "en"], source_lang="de", target_lang="en")
+    with caplog.at_level("INFO", "zhen"):
+        data.split("train")
+    assert "data.train: pairs changed before they are cut: " in caplog.text
+    assert next(iter(data.train_dataloader())).tokens == data.target_tokens
+    (ids,) = data.split("val")[[0]].labels.tolist()
+    assert data.tokenizer.target.decode([ids[:-1]]) == ["I like tea."]
+
+
 def test_a_change_of_train_changes_vocabulary_and_pairs(
     make_data: Maker, tsv: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.data.stand_in_hub import serve
+from tests.conftest import Maker
 from tests.data.written import faults_of, lines_of, nested_table, pairs_of, table
 
 from zhen.data import Hub
@@ -68,6 +69,18 @@ def opened(
     return Hub(name=name, **options).open(
         split, key=key, languages=languages, source_lang=source_lang
     )
+
+
+def test_training_reads_a_repository(repository: str, make_data: Maker, tmp_path: Path) -> None:
+    reader = Hub(name=repository, config="en-zh")
+    data = make_data(train="train", val=None, val_size=2, test="test", reader=reader)
+    pairs = {
+        name: sorted(zip(data.split(name).sources, data.split(name).targets, strict=True))
+        for name in ("train", "val", "test")
+    }
+    assert sorted(pairs["train"] + pairs["val"]) == sorted(PAIRS) and len(pairs["val"]) == 2
+    assert pairs["test"] == PAIRS[5:]
+    assert sum(len(batch.indices) for batch in data.train_dataloader()) == 5
 
 
 def test_splits_are_read_by_their_names(repository: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.conftest import Maker
 
+from zhen.data import holdout
 from zhen.errors import UserError
 
 
@@ -35,24 +36,22 @@ def test_refuses(make_data: Maker, changes: dict[str, Any], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("train", "`data.train` names no pairs: give data.train"),
-        (
-            "val",
-            "`data.val` names no pairs: give data.val, or data.val_size to take some of data.train",
-        ),
-        (
-            "test",
-            "`data.test` names no pairs: give data.test, or data.test_size to take some of"
-            " data.train",
-        ),
-    ],
+    ("name", "missing"), [("train", ["train"]), ("val", ["val", "train"]), ("test", ["test", "train"])]
 )
-def test_a_split_that_was_not_given(make_data: Maker, name: str, message: str) -> None:
+def test_a_split_that_was_not_given(make_data: Maker, name: str, missing: list[str]) -> None:
     with pytest.raises(UserError) as refused:
-        make_data(**{name: None}).read(name)
-    assert str(refused.value) == message
+        make_data(**dict.fromkeys(missing)).read(name)
+    assert str(refused.value) == f"`data.{name}` names no pairs: give data.{name}"
+
+
+def test_a_split_that_was_not_given_is_a_twentieth_of_train(
+    make_data: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = make_data(val=None, test=None)
+    assert [len(data.read(name)) for name in ("train", "val", "test")] == [90, 5, 5]
+    monkeypatch.setattr(holdout, "MOST", 3)
+    data = make_data(val=None, cache_dir=str(tmp_path / "other"))
+    assert [len(data.read(name)) for name in ("train", "val", "test")] == [97, 3, 10]
 
 
 def test_val_and_test_can_be_taken_from_train(make_data: Maker, tsv: dict[str, Path]) -> None:

@@ -44,7 +44,10 @@ def test_the_target_language_chooses_the_tokenizer() -> None:
     same = ["我喜欢喝绿茶。"]
     assert score(same, same, "zh").bleu == pytest.approx(100)
     assert score(same, same, "en").bleu < 100  # one word for 13a: no pair of words to match
-    assert "tok:13a" in score(same, same, "de").bleu_signature
+    for lang in ("zh-CN", "zh_TW", "zh-Hant", "cmn"):
+        assert "tok:zh|" in score(same, same, lang).bleu_signature
+    for lang in ("de", "zh-Latn"):
+        assert "tok:13a|" in score(same, same, lang).bleu_signature
 
 
 def test_a_corpus_score_is_no_mean_of_sentence_scores() -> None:

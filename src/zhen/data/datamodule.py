@@ -20,6 +20,7 @@ from zhen.data.corpus import Corpus
 from zhen.data.files import Files
 from zhen.data.learning import TokenizerOptions
 from zhen.data.pairs import Batch, EncodedPairs
+from zhen.data.progress import underway
 from zhen.data.sampler import TrainingSampler
 from zhen.data.source import Reader, Source
 from zhen.data.splits import Size, Split, Splits
@@ -291,15 +292,16 @@ class TranslationData(L.LightningDataModule):
         rank, world_size = self._rank_and_world()
 
         def plan(epoch: int) -> EpochPlan:
-            return plan_epoch(
-                pairs.lengths,
-                tokens=self._batch.tokens,
-                seed=self._seed,
-                epoch=epoch,
-                world_size=world_size,
-                accumulation=trainer.accumulate_grad_batches if trainer else 1,
-                limit=trainer.limit_train_batches if trainer else 1.0,
-            )
+            with underway(f"{self._splits.key('train')}: planning the batches of an epoch"):
+                return plan_epoch(
+                    pairs.lengths,
+                    tokens=self._batch.tokens,
+                    seed=self._seed,
+                    epoch=epoch,
+                    world_size=world_size,
+                    accumulation=trainer.accumulate_grad_batches if trainer else 1,
+                    limit=trainer.limit_train_batches if trainer else 1.0,
+                )
 
         with self._planning("train"):
             first = self._start[1] if epoch == self._start[0] else 0

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 # Part of every key; raise it when other pairs would be chosen.
 VERSION = 2
 
+# What is taken where no size is given: a share, but not more pairs than a validation needs.
+SHARE, MOST = 0.05, 1000
+
 Nodes = NDArray[np.signedinteger]
 
 
@@ -35,7 +38,8 @@ class Holdout:
     Args:
         source: all the pairs.
         read: gives them as a corpus; called when a part must be made, not when it is in the cache.
-        sizes: pairs (int) or share (float) to take for each split, by name, in order.
+        sizes: pairs (int) or share (float) to take for each split, by name, in order; None: a
+            twentieth, a thousand pairs at most.
         prefix: what stands before a name in messages.
     """
 
@@ -43,7 +47,7 @@ class Holdout:
         self,
         source: Source,
         read: Callable[[], Corpus],
-        sizes: Mapping[str, int | float],
+        sizes: Mapping[str, int | float | None],
         prefix: str = "data.",
     ) -> None:
         self.source, self.read, self.sizes, self.prefix = source, read, dict(sizes), prefix
@@ -79,10 +83,7 @@ class Holdout:
         """
         # A pair with an empty side is dropped or refused, but no measure of a model.
         whole = np.delete(np.arange(len(self.corpus)), self.corpus.empty)
-        wanted = {
-            name: round(size * len(whole)) if isinstance(size, float) else size
-            for name, size in self.sizes.items()
-        }
+        wanted = {name: pairs_of(size, len(whole)) for name, size in self.sizes.items()}
         if sum(wanted.values()) >= len(whole):
             asked = " and ".join(f"{self.prefix}{name}_size" for name in wanted)
             raise UserError(
@@ -127,6 +128,13 @@ class Part:
 
     def chunks(self) -> Iterator[Chunk]:
         return self.holdout.corpus.again(self.holdout.rows[self.part])
+
+
+def pairs_of(size: int | float | None, whole: int) -> int:
+    """How many pairs a size asks for, of so many."""
+    if size is None:
+        return min(round(SHARE * whole), MOST)
+    return round(size * whole) if isinstance(size, float) else size
 
 
 def hashed(corpus: Corpus, rows: Rows) -> Hashes:

@@ -183,7 +183,13 @@ class EncodedPairs(TorchDataset[Batch]):
 
     def changes(self) -> Iterator[Change]:
         """The texts that were changed before they were cut, in file order, sources first."""
-        for chunk in self._corpus.again(self.rows):
+        chunks = counted(
+            self._corpus.again(self.rows),
+            "listing what was changed",
+            len(self.rows),
+            size=lambda chunk: len(chunk.lines),
+        )
+        for chunk in chunks:
             sides = [
                 zip(*_stages(vocabulary, texts), strict=True)
                 for vocabulary, texts in (

@@ -11,7 +11,7 @@ from zhen.files import SAFE_NAME
 
 # What names the pairs of a split: the reader says what each form means.
 Split = str | list[str] | dict[str, str | list[str]]
-Size = int | float | None
+Size = int | float | None  # pairs, a share, or what `zhen.data.holdout` takes by itself
 
 
 class Splits:
@@ -21,7 +21,8 @@ class Splits:
         train: the pairs to learn from; None where a model is only tested.
         val: the pairs that choose the best checkpoint; None: `val_size` of the training pairs.
         test: the pairs to score, or several by name; None: `test_size` of the training pairs.
-        val_size: pairs (int) or share (float) of the training pairs, for `val=None`.
+        val_size: pairs (int) or share (float) of the training pairs, for `val=None`; None: a
+            twentieth, a thousand pairs at most.
         test_size: the same for `test=None`.
         reader: finds the pairs that a value names.
         languages: the two languages, in the order of columns without names.
@@ -48,10 +49,12 @@ class Splits:
         tests = _parts(test, languages)
         self.test_parts = list(tests)
         self._values: dict[str, Any] = {"train": train, "val": val, **tests}
-        self._sizes: dict[str, int | float] = {}
-        for name, size in (("val", val_size), ("test", test_size)):
+        self._sizes: dict[str, Size] = {}
+        for name, value, size in (("val", val, val_size), ("test", test, test_size)):
             if size is not None:
-                self._sizes[name] = _checked(name, size, train, val if name == "val" else test)
+                _check(name, size, train, value)
+            if value is None and train is not None:
+                self._sizes[name] = size
         self._reader, self._languages, self._source_lang = reader, languages, source_lang
         self._prefix = prefix
         self._sources: dict[str, Source] = {}
@@ -93,10 +96,7 @@ class Splits:
     def _open(self, name: str) -> Source:
         key, value = self.key(name), self._values[name]
         if value is None:
-            instead = (
-                "" if name == "train" else f", or {key}_size to take some of {self._prefix}train"
-            )
-            raise UserError(f"`{key}` names no pairs: give {key}{instead}")
+            raise UserError(f"`{key}` names no pairs: give {key}")
         return self._reader.open(
             value, key=key, languages=self._languages, source_lang=self._source_lang
         )
@@ -118,7 +118,7 @@ def _parts(test: Any, languages: Sequence[str]) -> dict[str, Any]:
     return {str(part): value for part, value in test.items()}
 
 
-def _checked(name: str, size: int | float, train: Any, value: Any) -> int | float:
+def _check(name: str, size: int | float, train: Any, value: Any) -> None:
     if value is not None:
         raise ValueError(
             f"`{name}_size` takes pairs from `train`, but `{name}` is given: leave one"
@@ -130,4 +130,3 @@ def _checked(name: str, size: int | float, train: Any, value: Any) -> int | floa
             f"`{name}_size` must be an int of at least 1 or a share above 0 and below 1, but is"
             f" {size}"
         )
-    return size
