@@ -89,10 +89,10 @@ def test_same_inputs_same_cache_and_any_change_another(
 
 def test_validation_and_test_are_never_cleaned(make_data: Maker, tmp_path: Path) -> None:
     file = tmp_path / "odd.tsv"
-    lines = ["茶\ttea", "茶\ttea", "tea\ttea", "茶\u200b\ttea", "我喜欢茶。\tI like tea"]
+    lines = ["茶\ttea", "茶\ttea", "tea\ttea", "茶\u200b\ttea", "我喜欢茶" * 20 + "\tI like tea"]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    clean = CleanOptions(identical=True, controls=True, duplicates=True, max_words=4)
-    data = make_data(val=str(file), test=str(file), clean=clean, max_length=2)
+    clean = CleanOptions(identical=True, controls=True, duplicates=True, max_words=9)
+    data = make_data(val=str(file), test=str(file), clean=clean)
     assert len(data.split("val")) == len(data.split("test")) == len(lines)
     assert len(make_data(train=str(file), clean=clean).cleaned.rows) == 1  # each rule drops some
 

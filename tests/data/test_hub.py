@@ -16,8 +16,8 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.data.stand_in_hub import serve
 from tests.conftest import Maker
+from tests.data.stand_in_hub import serve
 from tests.data.written import faults_of, lines_of, nested_table, pairs_of, table
 
 from zhen.data import Hub

@@ -36,7 +36,8 @@ def test_refuses(make_data: Maker, changes: dict[str, Any], message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "missing"), [("train", ["train"]), ("val", ["val", "train"]), ("test", ["test", "train"])]
+    ("name", "missing"),
+    [("train", ["train"]), ("val", ["val", "train"]), ("test", ["test", "train"])],
 )
 def test_a_split_that_was_not_given(make_data: Maker, name: str, missing: list[str]) -> None:
     with pytest.raises(UserError) as refused:
