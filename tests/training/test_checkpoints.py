@@ -342,6 +342,25 @@ def test_another_accumulation_at_the_end_of_an_epoch(make_run: Maker) -> None:
     ]
 
 
+def test_weights_that_are_not_finite_are_not_kept(make_run: Maker) -> None:
+    """A finite loss may have an infinite gradient, of which clipping makes NaN."""
+
+    def explode(trainer: L.Trainer, module: L.LightningModule, optimizer: Any) -> None:
+        if trainer.global_step == 3:
+            next(module.parameters()).grad.fill_(torch.inf)
+
+    harm = L.Callback()
+    harm.on_before_optimizer_step = explode
+    run = make_run("run", every_n_updates=2, gradient_clip_val=1.0, limit_val_batches=0)
+    with pytest.raises(UserError, match=r"^the weights are not finite after 4 updates: the traini"):
+        run.train(harm)
+    assert run.load()["global_step"] == 2
+    assert all(weight.isfinite().all() for weight in run.load()["state_dict"].values())
+    with pytest.raises(UserError, match="after 4 updates"):  # at the end, too
+        run.train(harm, every_n_updates=None, max_epochs=-1, max_steps=4)
+    assert run.load()["global_step"] == 2
+
+
 def test_a_file_is_whole_or_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, files = tmp_path / "last.ckpt", WholeFiles()
     files.save_checkpoint({"a": torch.ones(3)}, path)

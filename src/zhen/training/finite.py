@@ -1,8 +1,8 @@
-"""What happens when the training loss is NaN or infinite."""
+"""What happens when the training loss, or what it makes of the weights, is NaN or infinite."""
 
 import logging
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -12,7 +12,26 @@ from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
 
+# What to do about it.
+REMEDY = (
+    "lower `optimizer.lr`, clip the gradient with `trainer.gradient_clip_val`, or take a higher"
+    " `trainer.precision`"
+)
 LAG = 16  # updates; looking at a number of a GPU waits for all that the GPU has to do
+
+
+def check_weights(weights: Iterable[Tensor], updates: int) -> None:
+    """Before a checkpoint: a finite loss may have a gradient that is not.
+
+    Raises:
+        UserError: a weight is NaN or infinite.
+    """
+    # One look at the device for all of them.
+    if not torch.stack([weight.detach().isfinite().all() for weight in weights]).all():
+        raise UserError(
+            f"the weights are not finite after {updates} updates: the training diverged; the last"
+            f" checkpoint is from before; {REMEDY}"
+        )
 
 
 class FiniteLoss:
