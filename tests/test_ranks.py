@@ -205,6 +205,27 @@ def test_another_number_of_processes_than_ranks(place: Place) -> None:
 
 def test_ranks_go_on_where_they_were(place: Place) -> None:
     """Weights and the random numbers of each rank, which are its own; a signal reaches one."""
+@pytest.mark.parametrize("action", ["stop", "skip"])
+def test_a_loss_that_is_no_number_on_one_rank(place: Place, action: str) -> None:
+    """All ranks stop, or leave the update out: its gradient is that of all of them."""
+    settings = [*place.settings, "optimizer.lr=1e-3", f"nonfinite_loss={action}"]
+    process = place.start(TROUBLE, *settings, HARM="1:nan", ZHEN_RUN_ID=f"nan-{action}")
+    error = process.communicate(timeout=400)[1].decode()
+    run = place.runs / f"nan-{action}"
+    logs = [(run / name).read_text() for name in ("log.txt", "log.1.txt")]
+    assert "Traceback" not in error
+    said = "the training loss of update 3 is nan for pairs "
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all(weight.isfinite().all() for weight in state["state_dict"].values())
+    if action == "stop":
+        assert process.returncode == 1 and state["global_step"] == 2
+        assert error.count(f"error: {said}") == 1
+        assert all(said in log for log in logs)
+    else:
+        assert process.returncode == 0 and state["global_step"] == 4, error
+        assert all(log.count(said) == log.count(": the update is skipped") == 1 for log in logs)
+
+
     settings = [
         *place.settings,
         "optimizer.lr=1e-3",

@@ -75,19 +75,24 @@ class FiniteLoss:
         finite = torch.stack([loss for _, loss, _ in self._noted]).isfinite()
         bad = [each for each, ok in zip(self._noted, finite.tolist(), strict=True) if not ok]
         self._noted = []
+        several = dist.is_available() and dist.is_initialized()
         everywhere = not bad
-        if dist.is_available() and dist.is_initialized():
+        if several:
             agreed = finite.all()
             dist.all_reduce(agreed, dist.ReduceOp.MIN)
             everywhere = bool(agreed.item())
         if everywhere:
             return True
-        message = "another rank's training loss is not finite"
+        message = ""
         if bad:
             update, loss, pairs = bad[0]
             message = (
                 f"the training loss of update {update} is {loss.item()} for {self._named(pairs)}"
             )
+        if several:  # all say the same, as only rank 0 may be heard
+            said: list[Any] = [None] * dist.get_world_size()
+            dist.all_gather_object(said, message)
+            message = next(filter(None, said))
         if self._action == "stop":
             raise UserError(
                 f"{message}; the last checkpoint is from before; look at them, lower"
