@@ -154,7 +154,7 @@ def slurm(rank: int, port: str, job: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("harmed", "harm"), [(1, "user"), (0, "bug")])
 def test_slurm_starts_the_ranks_and_one_fails(place: Place, harmed: int, harm: str) -> None:
-    """On two machines, and nothing outside would end the other rank."""
+    """On two machines, and nothing outside would end the other rank; both end within a minute."""
     port, job = free_port(), f"47{harmed}"
     settings = [*place.settings, "trainer.devices=1", "trainer.num_nodes=2"]
     both = [
@@ -163,6 +163,8 @@ def test_slurm_starts_the_ranks_and_one_fails(place: Place, harmed: int, harm: s
     ]
     errors = [process.communicate(timeout=400)[1].decode() for process in both]
     assert [process.returncode for process in both] == [1, 1], errors
+    own = place.runs / job / ("log.1.txt" if harmed else "log.txt")
+    assert time.time() - own.stat().st_mtime < 60
     logs = [(place.runs / job / name).read_text() for name in ("log.txt", "log.1.txt")]
     assert "2 ranks on 2 machines x cpu" in logs[0]
     said = "no more of this" if harm == "user" else "ZeroDivisionError: too small"
@@ -203,8 +205,6 @@ def test_another_number_of_processes_than_ranks(place: Place) -> None:
     assert not (place.runs / "alone-again").exists()
 
 
-def test_ranks_go_on_where_they_were(place: Place) -> None:
-    """Weights and the random numbers of each rank, which are its own; a signal reaches one."""
 @pytest.mark.parametrize("action", ["stop", "skip"])
 def test_a_loss_that_is_no_number_on_one_rank(place: Place, action: str) -> None:
     """All ranks stop, or leave the update out: its gradient is that of all of them."""
@@ -226,6 +226,8 @@ def test_a_loss_that_is_no_number_on_one_rank(place: Place, action: str) -> None
         assert all(log.count(said) == log.count(": the update is skipped") == 1 for log in logs)
 
 
+def test_ranks_go_on_where_they_were(place: Place) -> None:
+    """Weights and the random numbers of each rank, which are its own; a signal reaches one."""
     settings = [
         *place.settings,
         "optimizer.lr=1e-3",
