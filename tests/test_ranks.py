@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from tests.apart import environment_apart
+from tests.seen import pairs_of
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,8 @@ class Place:
             f"paths.runs={folder / 'runs'}",
             f"paths.cache={folder / 'cache'}",
         ]
-        self.environment = environment_apart(folder)
+        python = f"{ROOT / 'src'}:{ROOT}"
+        self.environment = {**environment_apart(folder), "PYTHONPATH": python}
 
     def start(self, *command: str, **variables: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -152,7 +154,7 @@ def slurm(rank: int, port: str, job: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("harmed", "harm"), [(1, "user"), (0, "bug")])
 def test_slurm_starts_the_ranks_and_one_fails(place: Place, harmed: int, harm: str) -> None:
-    """On two machines, and nothing outside would end the other rank."""
+    """On two machines, and nothing outside would end the other rank; both end within a minute."""
     port, job = free_port(), f"47{harmed}"
     settings = [*place.settings, "trainer.devices=1", "trainer.num_nodes=2"]
     both = [
@@ -161,6 +163,8 @@ def test_slurm_starts_the_ranks_and_one_fails(place: Place, harmed: int, harm: s
     ]
     errors = [process.communicate(timeout=400)[1].decode() for process in both]
     assert [process.returncode for process in both] == [1, 1], errors
+    own = place.runs / job / ("log.1.txt" if harmed else "log.txt")
+    assert time.time() - own.stat().st_mtime < 60
     logs = [(place.runs / job / name).read_text() for name in ("log.txt", "log.1.txt")]
     assert "2 ranks on 2 machines x cpu" in logs[0]
     said = "no more of this" if harm == "user" else "ZeroDivisionError: too small"
@@ -201,13 +205,47 @@ def test_another_number_of_processes_than_ranks(place: Place) -> None:
     assert not (place.runs / "alone-again").exists()
 
 
+@pytest.mark.parametrize("action", ["stop", "skip"])
+def test_a_loss_that_is_no_number_on_one_rank(place: Place, action: str) -> None:
+    """All ranks stop, or leave the update out: its gradient is that of all of them."""
+    settings = [*place.settings, "optimizer.lr=1e-3", f"nonfinite_loss={action}"]
+    process = place.start(TROUBLE, *settings, HARM="1:nan", ZHEN_RUN_ID=f"nan-{action}")
+    error = process.communicate(timeout=400)[1].decode()
+    run = place.runs / f"nan-{action}"
+    logs = [(run / name).read_text() for name in ("log.txt", "log.1.txt")]
+    assert "Traceback" not in error
+    said = "the training loss of update 3 is nan for pairs "
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all(weight.isfinite().all() for weight in state["state_dict"].values())
+    if action == "stop":
+        assert process.returncode == 1 and state["global_step"] == 2
+        assert error.count(f"error: {said}") == 1
+        assert all(said in log for log in logs)
+    else:
+        assert process.returncode == 0 and state["global_step"] == 4, error
+        assert all(log.count(said) == log.count(": the update is skipped") == 1 for log in logs)
+
+
 def test_ranks_go_on_where_they_were(place: Place) -> None:
-    """Weights and the random numbers of each rank, which are its own."""
-    settings = ["-m", "zhen.train", *place.settings, "optimizer.lr=1e-3", "model.dropout=0.1"]
-    whole = place.train(*settings, ZHEN_RUN_ID="uncut")
-    cut = place.train(*settings, "trainer.max_steps=2", ZHEN_RUN_ID="cut")
+    """Weights and the random numbers of each rank, which are its own; a signal reaches one."""
+    settings = [
+        *place.settings,
+        "optimizer.lr=1e-3",
+        "model.dropout=0.1",
+        "data.max_length=32",
+        "data.batch.tokens=110",
+        "+callbacks.seen={_target_:tests.seen.Seen}",
+    ]
     paths = place.settings[-2:]
-    place.train("-m", "zhen.train", f"resume={cut}", "trainer.max_steps=4", *paths)
+    whole = place.train("-m", "zhen.train", *settings, ZHEN_RUN_ID="uncut")
+    process = place.start(TROUBLE, *settings, HARM="1:end", ZHEN_RUN_ID="cut")
+    error = process.communicate(timeout=400)[1].decode()
+    assert process.returncode == 128 + signal.SIGTERM, error
+    cut = place.runs / "cut"
+    for name in ("log.txt", "log.1.txt"):
+        assert "SIGTERM: stopped after update 3; to go on: " in (cut / name).read_text()
+
+    place.train("-m", "zhen.train", f"resume={cut}", *paths)
     one, two = (
         torch.load(run / "checkpoints" / "last.ckpt", weights_only=True) for run in (whole, cut)
     )
@@ -215,8 +253,8 @@ def test_ranks_go_on_where_they_were(place: Place) -> None:
     ranks = [[each["torch"] for each in run["resume"]["random"]] for run in (one, two)]
     assert all(map(torch.equal, *ranks)) and not torch.equal(*ranks[0])
 
-    # Then on one rank, and on two again.
-    for updates, ranks, strategy in ((6, 1, "auto"), (8, 2, "ddp")):
+    # Then on one rank, and on two again, both amid an epoch, whose pairs come once all the same.
+    for updates, ranks, strategy in ((9, 1, "auto"), (14, 2, "ddp")):
         place.train(
             *("-m", "zhen.train", f"resume={cut}", f"trainer.max_steps={updates}"),
             *(f"trainer.devices={ranks}", f"trainer.strategy={strategy}", *paths),
@@ -225,3 +263,4 @@ def test_ranks_go_on_where_they_were(place: Place) -> None:
         state = torch.load(cut / "checkpoints" / "last.ckpt", weights_only=True)
         assert results["updates"] == state["global_step"] == updates
         assert state["resume"]["world_size"] == ranks == len(state["resume"]["random"])
+    assert [pairs_of(cut, epoch) for epoch in range(2)] == [list(range(100))] * 2

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.apart import environment_apart
 
 from zhen.config import run_command
 from zhen.train import train
+from zhen.training import module
+from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.module import TranslationModule
 
 pytestmark = pytest.mark.slow
@@ -499,8 +502,27 @@ def test_a_loss_that_is_no_number_names_the_pairs(here: Train, place: Place) -> 
     line = error.splitlines()[-1]
     assert line.startswith("error: the training loss of update ") and " for pairs " in line
     assert "Traceback" not in error
-    kept = path / "checkpoints" / "last.ckpt"
-    if kept.exists():
-        tensors = torch.load(kept, weights_only=True)["state_dict"].values()
-        assert all(tensor.isfinite().all() for tensor in tensors)
     shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_such_a_loss_leaves_the_last_checkpoint_as_it_is(
+    here: Train, run: Path, begun: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    calls, before = 0, content(begun / "checkpoints")
+
+    def loss(*arguments: Any) -> TokenLoss:
+        nonlocal calls
+        calls += 1
+        found = token_loss(*arguments)
+        return replace(found, smoothed=found.smoothed * float(number if calls == 2 else 1))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "token_loss", loss)
+        status, _, error = here(f"resume={begun}")
+    assert status == 1
+    line = error.splitlines()[-1]
+    assert line.startswith(f"error: the training loss of update 6 is {number} for pairs ")
+    assert content(begun / "checkpoints") == before and checkpoint(begun)["global_step"] == 4
+    assert here(f"resume={begun}")[0] == 0
+    same_weights(begun, run)

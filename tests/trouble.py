@@ -3,17 +3,19 @@
     HARM=1:kill python tests/trouble.py OVERRIDE...
 
 A variable, since Lightning starts the other ranks with the command line of the first. Harm is a
-`bug` (an exception), `user` (a `UserError`) or `kill` (SIGKILL).
+`bug` (an exception), `user` (a `UserError`), `kill` (SIGKILL), `end` (SIGTERM) or `nan` (its loss).
 """
 
 import os
 import signal
+from dataclasses import replace
 from typing import Any
 
 from zhen.config import run_command
 from zhen.errors import UserError
 from zhen.runs.directory import rank
 from zhen.train import train
+from zhen.training.loss import token_loss
 from zhen.training.module import TranslationModule
 
 real = TranslationModule.training_step
@@ -21,11 +23,29 @@ harmed, harm = os.environ["HARM"].split(":")
 
 
 def step(self: TranslationModule, *arguments: Any) -> Any:
-    if self.trainer.global_step == 2:
-        if harm == "kill":
+    if self.trainer.global_step != 2:
+        return real(self, *arguments)
+    match harm:
+        case "bug":
+            raise ZeroDivisionError("too small")
+        case "user":
+            raise UserError("no more of this")
+        case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        raise UserError("no more of this") if harm == "user" else ZeroDivisionError("too small")
+        case "end":
+            os.kill(os.getpid(), signal.SIGTERM)
+        case "nan":
+            self._training_loss, loss = no_number, self._training_loss
+            try:
+                return real(self, *arguments)
+            finally:
+                self._training_loss = loss
     return real(self, *arguments)
+
+
+def no_number(*arguments: Any) -> Any:
+    found = token_loss(*arguments)
+    return replace(found, smoothed=found.smoothed * float("nan"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zhen.data.batching import EpochPlan, Indices, Lengths, plan_epoch, plan_in_order
+from zhen.data.batching import EpochPlan, Indices, Lengths, Part, plan_epoch, plan_in_order
 
 MANY = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=80)
 SAME = st.tuples(st.integers(1, 80), st.integers(1, 20)).map(lambda n: [(n[1], n[1])] * n[0])
@@ -74,7 +74,9 @@ def test_every_pair_once_within_budget_and_as_many_batches_on_each_rank(
 def test_the_tokens_of_an_update_are_those_of_all_ranks_and_micro_batches(
     lengths: Lengths, tokens: int, world_size: int, accumulation: int, limit: int
 ) -> None:
-    if -(-len(plan_in_order(lengths, tokens)) // world_size) * world_size > len(lengths):
+    try:
+        plan_of(lengths, tokens, world_size=world_size)
+    except ValueError:  # pairs that fill a batch alone do not come out even
         return
     for stop, how in ((None, 1.0), (limit, limit), (0.5, 0.5)):
         plan = plan_of(lengths, tokens, world_size=world_size, accumulation=accumulation, limit=how)
@@ -107,6 +109,74 @@ def test_all_updates_have_as_many_batches_where_there_are_pairs_for_it(
         assert len(plan) == -(-fewest // world_size)
     elif updates * each <= len(lengths):
         assert len(plan) == updates * accumulation
+
+
+SHARES = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(1, 3), st.floats(0, 1)), min_size=3, max_size=4
+)
+
+
+@given(LENGTHS, BUDGETS, SHARES)
+def test_other_plans_may_finish_an_epoch(
+    lengths: Lengths, tokens: int, shares: list[tuple[int, int, float]]
+) -> None:
+    lengths = np.concatenate([lengths] * 4)  # so that there are some updates
+    done: list[Part] = []
+    left = set(range(len(lengths)))
+    for world_size, accumulation, share in shares:
+        how: dict[str, Any] = {"world_size": world_size, "accumulation": accumulation}
+        try:
+            whole = plan_of(lengths, tokens, **how)
+        except ValueError:
+            return
+        plan = plan_of(lengths, tokens, **how, done=done)
+        assert len(plan) == len(whole)  # it ends as any other epoch
+        rows = [
+            [plan.batch(rank, i) for rank in range(world_size)]
+            for i in range(plan.first, len(plan))
+        ]
+        # Exactly the pairs that are left, where these suffice for the ranks.
+        pairs = every([batch.indices for row in rows for batch in row])
+        again = len(pairs) - len(left)
+        assert set(pairs) >= left and len(set(pairs)) == len(pairs)
+        assert again == 0 or again == -len(left) % world_size
+        assert all(0 < padded(batch.indices, lengths) <= tokens for row in rows for batch in row)
+        # Where updates end, Lightning counts in batches of a whole epoch.
+        updates: dict[int, list[list[Any]]] = {}
+        for i, row in enumerate(rows, plan.first):
+            updates.setdefault(i // accumulation, []).append(row)
+        for update in updates.values():
+            batches = [batch for row in update for batch in row]
+            real = sum(int(lengths[batch.indices, 1].sum()) for batch in batches)
+            assert {batch.update_tokens for batch in batches} == {real}
+
+        taken = list(updates.values())[: round((len(updates) - 1) * share)]
+        batches = [batch for update in taken for row in update for batch in row]
+        left = set(pairs) - set(every([batch.indices for batch in batches]))
+        done.append(Part(world_size, accumulation, plan.first + sum(map(len, taken))))
+
+
+@pytest.mark.parametrize(("before", "now"), [((1, 1), (1, 2)), ((2, 1), (1, 1)), ((1, 4), (8, 2))])
+def test_the_rest_of_a_corpus_comes_once(before: tuple[int, int], now: tuple[int, int]) -> None:
+    lengths = corpus(2_000)
+    plan = plan_of(lengths, 1024, world_size=before[0], accumulation=before[1])
+    for taken in (before[1], 3 * before[1], len(plan) - before[1]):
+        done = [Part(*before, taken)]
+        rest = plan_of(lengths, 1024, world_size=now[0], accumulation=now[1], done=done)
+        batches = [plan.batch(rank, i) for rank in range(before[0]) for i in range(taken)]
+        rows = range(rest.first, len(rest))
+        batches += [rest.batch(rank, i) for rank in range(now[0]) for i in rows]
+        assert every([batch.indices for batch in batches]) == list(range(len(lengths)))
+
+
+def test_the_rest_of_an_epoch_suffices_for_the_ranks() -> None:
+    lengths = np.full((6, 2), 9)
+    rest = plan_of(lengths, 18, world_size=2, done=[Part(1, 1, 3)])
+    assert (rest.first, len(rest)) == (1, 3)  # of the four pairs, one comes again
+    (before,) = batches_of(plan_of(lengths, 18))
+    again = set(every(before[:3]))
+    pairs = every([rest.batch(rank, i).indices for rank in range(2) for i in (1, 2)])
+    assert len(set(pairs)) == 4 and len(again & set(pairs)) == 1
 
 
 @given(LENGTHS, BUDGETS)

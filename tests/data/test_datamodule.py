@@ -11,6 +11,7 @@ import torch
 from tests.conftest import Maker
 
 from zhen.data import Batch, BatchOptions, CleanOptions, TokenizerOptions
+from zhen.data.batching import Part
 from zhen.errors import UserError
 
 
@@ -320,6 +321,19 @@ def test_batches_know_the_tokens_of_their_update(make_data: Maker) -> None:
         of_update = [batch for of_rank in batches for batch in of_rank[update]]
         real = sum(int((batch.labels != 0).sum()) for batch in of_update)
         assert {batch.update_tokens for batch in of_update} == {real}
+
+
+def test_another_number_of_ranks_finishes_an_epoch(make_data: Maker) -> None:
+    """Unless `limit_train_batches` has ended it."""
+    data, done = make_data(batch=BatchOptions(tokens=66, eval_tokens=32)), [Part(2, 1, 3)]
+    data.trainer = on_rank(0, 1)
+    whole, rest = len(data.train_dataloader()), data.rest(0, done)
+    assert 0 < rest.start < rest.stop == whole
+    data.start(0, rest.start, done)
+    loader = data.train_dataloader()
+    assert len(loader) == whole and len(list(loader)) == len(rest)
+    data.trainer = on_rank(0, 1, limit_train_batches=rest.start)
+    assert not data.rest(0, done)
 
 
 def test_too_few_pairs_for_the_ranks_are_named(make_data: Maker) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import json
 import os
 import shutil
 import signal
@@ -292,19 +293,44 @@ def test_numbers_that_make_no_sense(name: str) -> None:
         Checkpoints(dirpath="x", monitor=None, **{name: 0})
 
 
-@pytest.mark.parametrize(("before", "now"), [(1, 2), (2, 1), (2, 4)])
-def test_another_accumulation(make_run: Maker, before: int, now: int) -> None:
-    settings = {"tokens": 150, "limit_train_batches": 7, "limit_val_batches": 0}
-    run = make_run("run", **settings, every_n_updates=1, accumulate_grad_batches=before)
-    run.train(Harm("on_train_batch_end", 1 + 3 * before, die))
-    assert run.load()["global_step"] == 3
+@pytest.mark.parametrize("accumulations", [(1, 2), (2, 1), (2, 4), (1, 2, 2, 3)])
+def test_another_accumulation_passes_over_no_pair(
+    make_run: Maker, accumulations: tuple[int, ...]
+) -> None:
+    """Seven batches, or as many as make whole updates; each training but the last makes one."""
+    run = make_run("run", tokens=150, limit_val_batches=0, every_n_updates=1)
+    *short, last = accumulations
+    seen = []
+    for updates, number in enumerate(short, 1):
+        run.trace.clear()
+        run.train(Harm("on_train_batch_end", 1 + number, die), accumulate_grad_batches=number)
+        assert run.load()["global_step"] == updates
+        seen += run.trace[:number]  # not the micro-batch that the kill took
     run.trace.clear()
-    run.train(accumulate_grad_batches=now)
-    start = 3 * before // now * now  # a whole update of the new kind
-    assert [line.split()[:2] for line in run.trace] == [
-        *(["0", str(batch)] for batch in range(start, 7)),
-        *(["1", str(batch)] for batch in range(7)),
-    ]
+    run.train(accumulate_grad_batches=last)
+    whole = run.trainer.num_training_batches
+    assert whole == {1: 7, 2: 8, 3: 9, 4: 8}[last]
+    for epoch in range(2):
+        lines = [line for line in seen + run.trace if line.startswith(f"{epoch} ")]
+        pairs = [json.loads(line[line.index("[") : line.index("]") + 1]) for line in lines]
+        assert sorted(i for batch in pairs for i in batch) == list(range(100))
+        assert int(lines[-1].split()[1]) == whole - 1  # where Lightning ends an epoch
+
+
+def test_the_rest_of_an_epoch_may_be_less_than_an_update(make_run: Maker) -> None:
+    """It has the last of its micro-batches, also where a validation comes between them."""
+    now = {"accumulate_grad_batches": 4, "val_check_interval": 7}
+    weights = []
+    for cut in (False, True):
+        run = make_run(f"{cut}", tokens=150, every_n_updates=1, max_epochs=1)
+        run.train(Harm("on_train_batch_end", 6, die))
+        if cut:
+            run.train(Harm("on_train_batch_end", 2, die), **now)
+            assert len(run.rows[-1]) > 3  # the validation has kept a state
+        assert run.load()["global_step"] == 5
+        assert run.train(**now).load()["global_step"] == 6
+        weights.append(all_weights(run.load()))
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
 def test_another_accumulation_at_the_end_of_an_epoch(make_run: Maker) -> None:
@@ -314,6 +340,25 @@ def test_another_accumulation_at_the_end_of_an_epoch(make_run: Maker) -> None:
     assert [line.split()[:2] for line in run.trace if "validation" not in line] == [
         ["1", str(batch)] for batch in range(5)
     ]
+
+
+def test_weights_that_are_not_finite_are_not_kept(make_run: Maker) -> None:
+    """A finite loss may have an infinite gradient, of which clipping makes NaN."""
+
+    def explode(trainer: L.Trainer, module: L.LightningModule, optimizer: Any) -> None:
+        if trainer.global_step == 3:
+            next(module.parameters()).grad.fill_(torch.inf)
+
+    harm = L.Callback()
+    harm.on_before_optimizer_step = explode
+    run = make_run("run", every_n_updates=2, gradient_clip_val=1.0, limit_val_batches=0)
+    with pytest.raises(UserError, match=r"^the weights are not finite after 4 updates: the traini"):
+        run.train(harm)
+    assert run.load()["global_step"] == 2
+    assert all(weight.isfinite().all() for weight in run.load()["state_dict"].values())
+    with pytest.raises(UserError, match="after 4 updates"):  # at the end, too
+        run.train(harm, every_n_updates=None, max_epochs=-1, max_steps=4)
+    assert run.load()["global_step"] == 2
 
 
 def test_a_file_is_whole_or_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

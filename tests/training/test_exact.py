@@ -70,7 +70,12 @@ def test_micro_batches_do_not_matter(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("devices", "tokens", "accumulate", "precision"),
-    [(2, 900, 1, "64-true"), (3, 150, 3, "64-true"), (2, 400, 8, "32-true")],
+    [
+        (2, 900, 1, "64-true"),
+        (3, 150, 3, "64-true"),
+        (2, 400, 8, "32-true"),
+        (3, 150, 3, "32-true"),
+    ],
 )
 def test_ranks_do_not_matter(
     pairs: Path,

@@ -2,7 +2,8 @@
 
 The plan of an epoch is a pure function of (lengths, budget, seed, epoch, number of ranks,
 accumulation), so every rank and every resumed run computes the same one, and any of its batches can
-be looked up. How it comes about:
+be looked up. A run that goes on with another number of ranks or another accumulation has another
+plan: that of the pairs which the one before (a pure function, too) has left. How it comes about:
 
 1. Pairs of the same two lengths have one shape. Shapes are put into an order in which neighbours
    are alike on both sides (`_alike`), so that a batch of neighbours needs little padding.
@@ -38,28 +39,46 @@ class PlannedBatch(NamedTuple):
     update_tokens: int  # real target pieces of its whole update, over all ranks and micro-batches
 
 
+class Part(NamedTuple):
+    """How far one plan was followed before another one took over."""
+
+    world_size: int
+    accumulation: int
+    batches: int  # of a rank, those that its plan does not have included
+
+
 @dataclass(frozen=True)
 class EpochPlan:
     """The batches of one epoch, n for each of R ranks.
 
     Update u of the optimizer takes batches u * k to u * k + k - 1 of every rank, where k is the
-    accumulation, as Lightning does.
+    accumulation, as Lightning does. Where other plans have done a part of the epoch, it has the
+    last n - `first` of them; they are counted as in the plan of a whole epoch, so that all epochs
+    end with the same number.
     """
 
-    pairs: Indices  # (N,), those of a batch side by side
-    bounds: NDArray[np.int64]  # (n * R + 1,), where each batch begins in `pairs`, and the end
-    dealt: NDArray[np.int64]  # (n, R), the number of the batch that a rank takes
+    pairs: Indices  # (N,), first those that are done, then those of a batch side by side
+    bounds: NDArray[np.int64]  # where each batch begins in `pairs`, and the end
+    dealt: NDArray[np.int64]  # (n - first, R), the number of the batch that a rank takes
     update_tokens: NDArray[np.int64]  # (n,), of the update that these batches belong to
+    first: int = 0
 
     def __len__(self) -> int:
-        """Batches of a rank."""
-        return len(self.dealt)
+        """Batches of a rank in a whole epoch."""
+        return len(self.update_tokens)
 
     def batch(self, rank: int, i: int) -> PlannedBatch:
-        """Batch `i` of a rank, counted from 0."""
-        number = self.dealt[i, rank]
+        """Batch `i` of a rank, from `first` on."""
+        number = self.dealt[i - self.first, rank]
         indices = self.pairs[self.bounds[number] : self.bounds[number + 1]]
         return PlannedBatch(indices, int(self.update_tokens[i]))
+
+    def after(self, batches: int) -> tuple[Indices, int]:
+        """All pairs in the order of the updates, and how many are left after so many batches."""
+        numbers = self.dealt.ravel()
+        parts = [self.pairs[self.bounds[i] : self.bounds[i + 1]] for i in numbers]
+        left = sum(map(len, parts[(batches - self.first) * self.dealt.shape[1] :]))
+        return np.concatenate([self.pairs[: self.bounds[0]], *parts]), left
 
 
 def plan_epoch(
@@ -71,11 +90,13 @@ def plan_epoch(
     world_size: int = 1,
     accumulation: int = 1,
     limit: int | float = 1.0,
+    done: Sequence[Part] = (),
 ) -> EpochPlan:
     """Put every pair into exactly one batch of at most `tokens` padded pieces.
 
     Every rank has equally many batches, and so has every update, unless the whole epoch is one or
-    hardly any pairs share a batch.
+    hardly any pairs share a batch. What is left of an epoch is shared out in the same way; where
+    it has too few pairs for the ranks, the last ones that are done come again.
 
     Args:
         lengths: of the pairs, (N, 2), N at least 1.
@@ -86,6 +107,7 @@ def plan_epoch(
         accumulation: micro-batches of a rank in an update.
         limit: how many batches of a rank will be taken (int), or which share of them (float), as
             `trainer.limit_train_batches`; the update that this cuts short has fewer tokens.
+        done: what other plans have done of this epoch, one after the other; some of it is left.
 
     Raises:
         ValueError: a pair alone is longer than the budget, or there are too few pairs for the
@@ -100,22 +122,52 @@ def plan_epoch(
     source, target = np.divmod(found.astype(np.int64), base)
     order = _alike(source, target, counts, tokens)
     shapes = _listed(source[order], target[order], counts[order])
-    sizes = _cut(shapes, _how_many(shapes, tokens, world_size, accumulation))
+    whole = batches = _how_many(shapes, tokens, world_size, accumulation)
+    place = np.empty(len(order), np.min_scalar_type(len(order)))
+    place[order] = np.arange(len(order))
+
+    in_turn = np.arange(len(lengths), dtype=np.min_scalar_type(-len(lengths)))
+    left = len(in_turn)
+    if done:
+        *earlier, (ranks, micro_batches, taken) = done
+        before = plan_epoch(
+            lengths, tokens=tokens, seed=seed, epoch=epoch,
+            world_size=ranks, accumulation=micro_batches, done=earlier,
+        )  # fmt: skip
+        in_turn, left = before.after(taken)
+        every, place_of = shapes, place[np.searchsorted(found, shape_of[in_turn])]
+        shapes = _some(every, place_of[-left:])
+        if _multiple(_count(shapes, tokens), world_size) > left:
+            left = _multiple(left, world_size)
+            shapes = _some(every, place_of[-left:])
+        # In the order of all pairs, so that it is never more than for all of them.
+        batches = _how_many(shapes, tokens, world_size, accumulation)
+    sizes = _cut(shapes, batches)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
 
     rng = np.random.default_rng((seed, epoch))
-    place = np.empty(len(order), np.min_scalar_type(len(order)))
-    place[order] = np.arange(len(order))
-    pairs = rng.permutation(np.arange(len(lengths), dtype=np.min_scalar_type(-len(lengths))))
+    pairs = rng.permutation(in_turn[-left:])
     place_of = place[np.searchsorted(found, shape_of[pairs])]
     pairs = pairs[np.argsort(place_of, kind="stable")]
     dealt = rng.permutation(len(sizes)).reshape(-1, world_size)
 
     of_batch = np.add.reduceat(lengths[pairs, 1], bounds[:-1], dtype=np.int64)
-    of_step = of_batch[dealt].sum(axis=1)
-    of_step[limit if isinstance(limit, int) else int(len(of_step) * limit) :] = 0
+    first = (whole - batches) // world_size
+    of_step = np.concatenate([np.zeros(first, np.int64), of_batch[dealt].sum(axis=1)])
+    of_step[taken_of(len(of_step), limit) :] = 0
     of_update = np.add.reduceat(of_step, np.arange(0, len(of_step), accumulation))
-    return EpochPlan(pairs, bounds, dealt, of_update.repeat(accumulation)[: len(dealt)])
+    return EpochPlan(
+        np.concatenate([in_turn[:-left], pairs]),
+        bounds + (len(in_turn) - left),
+        dealt,
+        of_update.repeat(accumulation)[: len(of_step)],
+        first,
+    )
+
+
+def taken_of(batches: int, limit: int | float) -> int:
+    """How many of a rank's batches `trainer.limit_train_batches` leaves."""
+    return min(limit, batches) if isinstance(limit, int) else int(batches * limit)
 
 
 def plan_in_order(lengths: Lengths, tokens: int, world_size: int = 1) -> list[Indices]:
@@ -269,6 +321,13 @@ def _budgeted(
 def _listed(source: Lengths, target: Lengths, counts: NDArray[np.int64]) -> list[Shape]:
     """Python's integers, which a loop goes through faster."""
     return list(zip(source.tolist(), target.tolist(), counts.tolist(), strict=True))
+
+
+def _some(shapes: Sequence[Shape], of_pairs: Indices) -> list[Shape]:
+    """The shapes of some pairs, in the same order, by the number that each has in it."""
+    counts = np.bincount(of_pairs, minlength=len(shapes)).tolist()
+    numbered = zip(shapes, counts, strict=True)
+    return [(source, target, count) for (source, target, _), count in numbered if count]
 
 
 def _multiple(least: int, of: int) -> int:

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from zhen.data.batching import EpochPlan, Indices, plan_epoch, plan_in_order
+from zhen.data.batching import EpochPlan, Indices, Part, plan_epoch, plan_in_order, taken_of
 from zhen.data.cleaning import Cleaned, CleanOptions, listed
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
@@ -150,6 +150,7 @@ class TranslationData(L.LightningDataModule):
         self._corpora: dict[str, Corpus] = {}
         self._encoded: dict[str, EncodedPairs] = {}
         self._start = 0, 0
+        self._done: Sequence[Part] = ()
         self.fingerprint: dict[str, str] = {}  # of each split read, for the run's provenance
 
     @property
@@ -289,23 +290,28 @@ class TranslationData(L.LightningDataModule):
             # again when it does, and the first epoch tells it the length of the schedule.
             epoch = max(self._start[0], epoch)
         pairs = self._training_pairs(epoch)
-        rank, world_size = self._rank_and_world()
 
         def plan(epoch: int) -> EpochPlan:
             with underway(f"{self._splits.key('train')}: planning the batches of an epoch"):
-                return plan_epoch(
-                    pairs.lengths,
-                    tokens=self._batch.tokens,
-                    seed=self._seed,
-                    epoch=epoch,
-                    world_size=world_size,
-                    accumulation=trainer.accumulate_grad_batches if trainer else 1,
-                    limit=trainer.limit_train_batches if trainer else 1.0,
-                )
+                return self._plan(pairs, epoch, self._done if epoch == self._start[0] else ())
 
         with self._planning("train"):
             first = self._start[1] if epoch == self._start[0] else 0
+            rank, _ = self._rank_and_world()
             return self._loader(pairs, TrainingSampler(plan, rank, epoch=epoch, first=first))
+
+    def _plan(self, pairs: EncodedPairs, epoch: int, done: Sequence[Part]) -> EpochPlan:
+        trainer = self.trainer
+        return plan_epoch(
+            pairs.lengths,
+            tokens=self._batch.tokens,
+            seed=self._seed,
+            epoch=epoch,
+            world_size=self._rank_and_world()[1],
+            accumulation=trainer.accumulate_grad_batches if trainer else 1,
+            limit=trainer.limit_train_batches if trainer else 1.0,
+            done=done,
+        )
 
     def _training_pairs(self, epoch: int) -> EncodedPairs:
         """Those of an epoch, which BPE-dropout cuts in its own way."""
@@ -327,9 +333,22 @@ class TranslationData(L.LightningDataModule):
                 " TMPDIR"
             ) from error
 
-    def start(self, epoch: int, batch: int) -> None:
-        """Let the next training loader begin with this batch, without reading those before it."""
-        self._start = epoch, batch
+    def start(self, epoch: int, batch: int, done: Sequence[Part] = ()) -> None:
+        """Let the next training loader begin with this batch, without reading those before it.
+
+        Args:
+            epoch: counted from 0.
+            batch: counted from 0.
+            done: what other plans have done of that epoch: see `rest`.
+        """
+        self._start, self._done = (epoch, batch), done
+
+    def rest(self, epoch: int, done: Sequence[Part]) -> range:
+        """The batches of a rank that are left of an epoch after other plans have done a part."""
+        with self._planning("train"):
+            plan = self._plan(self._training_pairs(epoch), epoch, done)
+        limit = self.trainer.limit_train_batches if self.trainer else 1.0
+        return range(plan.first, taken_of(len(plan), limit))
 
     def state_dict(self) -> dict[str, Any]:
         """What a run that goes on must find again."""

@@ -201,8 +201,8 @@ fi
 export ZHEN_RUN_ID="{run_id}"{sweep}
 export OMP_NUM_THREADS={cpus}
 {words}
-# --wait: where a process ends, the others have five minutes. They end by themselves, but not before
-# they have met.
+# --wait: where a process ends, the others have five minutes: rank 0 may have to send the run to
+# wandb. Where one fails they end by themselves, but not before they have met.
 status=0
 srun --cpus-per-task={cpus} --kill-on-bad-exit=0 --wait=300 \\
     {python} -m zhen.train "${{words[@]}}" {again} || status=$?

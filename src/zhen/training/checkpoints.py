@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import lightning as L
 import torch
@@ -19,10 +19,17 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
+from zhen.data.batching import Part
 from zhen.errors import Stopped, UserError
 from zhen.files import remove_asides, second_name, whole_file
 from zhen.training.loggers import CsvLogger
-from zhen.training.position import between_updates, epoch_and_batch, with_other_batches
+from zhen.training.position import (
+    between_updates,
+    epoch_and_batch,
+    epoch_is_over,
+    half_made,
+    with_other_batches,
+)
 from zhen.training.random_state import random_state, set_random_state
 from zhen.training.signals import Signals
 from zhen.translator import read_checkpoint
@@ -57,6 +64,14 @@ class WholeFiles(TorchCheckpointIO):
         weights_only: bool | None = None,
     ) -> dict[str, Any]:
         return read_checkpoint(Path(path))
+
+
+class Begun(NamedTuple):
+    """An epoch that other numbers of ranks or another accumulation have begun."""
+
+    epoch: int
+    first: int  # the batch with which the rest of it begins
+    parts: list[Part]  # those that are done
 
 
 class Checkpoints(Checkpoint):
@@ -109,6 +124,7 @@ class Checkpoints(Checkpoint):
         self._between: dict[str, Any] = {}
         self._validation_due = False
         self._restored: dict[str, Any] | None = None
+        self._begun = Begun(0, 0, [])
 
     @property
     def best_path(self) -> Path | None:
@@ -131,7 +147,8 @@ class Checkpoints(Checkpoint):
         if not self._between:  # saved by other code, before the first update
             return
         steps = trainer.accumulate_grad_batches
-        between_updates(checkpoint, steps, self._validation_due)
+        begun = self._begun_part(trainer)
+        between_updates(checkpoint, steps, begun.first, self._validation_due)
         random = [self._between["random"]]
         if trainer.world_size > 1:
             random *= trainer.world_size
@@ -141,6 +158,8 @@ class Checkpoints(Checkpoint):
             "rows": self._between["rows"],
             "accumulation": steps,
             "world_size": trainer.world_size,
+            "first": begun.first,
+            "parts": [tuple(part) for part in begun.parts],
         }
 
     def on_load_checkpoint(
@@ -149,10 +168,19 @@ class Checkpoints(Checkpoint):
         if trainer.state.fn != TrainerFn.FITTING:
             return
         self._restored = state = checkpoint["resume"]
-        here = trainer.world_size, trainer.accumulate_grad_batches
-        with_other_batches(checkpoint, (state["world_size"], state["accumulation"]), here)
+        data: Any = trainer.datamodule  # type: ignore[attr-defined]
+        first, parts = state.get("first", 0), [Part(*part) for part in state.get("parts", [])]
+        before = state["world_size"], state["accumulation"]
+        if before != (trainer.world_size, trainer.accumulate_grad_batches):
+            epoch, batch = epoch_and_batch(checkpoint)
+            parts.append(Part(*before, batch))
+            rest = range(0) if epoch_is_over(checkpoint) else data.rest(epoch, parts)
+            with_other_batches(checkpoint, rest, before[0], trainer.world_size)
+            first, parts = (rest.start, parts) if rest else (0, [])
+        epoch, batch = epoch_and_batch(checkpoint)
+        self._begun = Begun(epoch, first, parts)
         # Before Lightning asks for a loader, which it does before it restores its loops.
-        trainer.datamodule.start(*epoch_and_batch(checkpoint))  # type: ignore[attr-defined]
+        data.start(epoch, batch, parts)
         self._saved_update = checkpoint["global_step"]
 
     def on_fit_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
@@ -185,7 +213,8 @@ class Checkpoints(Checkpoint):
     ) -> None:
         # Lightning counts it wrongly after some restarts; it is the `step` of what is logged.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
-        if batch_idx % trainer.accumulate_grad_batches:
+        first = self._begun_part(trainer).first
+        if half_made(batch_idx, trainer.accumulate_grad_batches, first):
             return
         # All of the last update is done: it is logged, and validated where that was due.
         due, number = self._asked(trainer)
@@ -243,7 +272,13 @@ class Checkpoints(Checkpoint):
         """False between the micro-batches of one update."""
         batches = trainer.fit_loop.epoch_loop.batch_progress
         done = batches.current.processed  # type: ignore[attr-defined]
-        return batches.is_last_batch or done % trainer.accumulate_grad_batches == 0
+        first = self._begun_part(trainer).first
+        return batches.is_last_batch or not half_made(done, trainer.accumulate_grad_batches, first)
+
+    def _begun_part(self, trainer: L.Trainer) -> Begun:
+        """What other plans have done of the epoch that is being made."""
+        epoch = trainer.fit_loop.epoch_progress.current.started - 1  # type: ignore[attr-defined]
+        return self._begun if epoch == self._begun.epoch else Begun(epoch, 0, [])
 
     def _asked(self, trainer: L.Trainer) -> tuple[bool, int]:
         """Whether `last.ckpt` is due, and the number of the signal that stops the run, or 0."""

@@ -1,8 +1,8 @@
-"""What happens when the training loss is NaN or infinite."""
+"""What happens when the training loss, or what it makes of the weights, is NaN or infinite."""
 
 import logging
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -12,7 +12,26 @@ from zhen.errors import UserError
 
 log = logging.getLogger(__name__)
 
+# What to do about it.
+REMEDY = (
+    "lower `optimizer.lr`, clip the gradient with `trainer.gradient_clip_val`, or take a higher"
+    " `trainer.precision`"
+)
 LAG = 16  # updates; looking at a number of a GPU waits for all that the GPU has to do
+
+
+def check_weights(weights: Iterable[Tensor], updates: int) -> None:
+    """Before a checkpoint: a finite loss may have a gradient that is not.
+
+    Raises:
+        UserError: a weight is NaN or infinite.
+    """
+    # One look at the device for all of them.
+    if not torch.stack([weight.detach().isfinite().all() for weight in weights]).all():
+        raise UserError(
+            f"the weights are not finite after {updates} updates: the training diverged; the last"
+            f" checkpoint is from before; {REMEDY}"
+        )
 
 
 class FiniteLoss:
@@ -56,19 +75,24 @@ class FiniteLoss:
         finite = torch.stack([loss for _, loss, _ in self._noted]).isfinite()
         bad = [each for each, ok in zip(self._noted, finite.tolist(), strict=True) if not ok]
         self._noted = []
+        several = dist.is_available() and dist.is_initialized()
         everywhere = not bad
-        if dist.is_available() and dist.is_initialized():
+        if several:
             agreed = finite.all()
             dist.all_reduce(agreed, dist.ReduceOp.MIN)
             everywhere = bool(agreed.item())
         if everywhere:
             return True
-        message = "another rank's training loss is not finite"
+        message = ""
         if bad:
             update, loss, pairs = bad[0]
             message = (
                 f"the training loss of update {update} is {loss.item()} for {self._named(pairs)}"
             )
+        if several:  # all say the same, as only rank 0 may be heard
+            said: list[Any] = [None] * dist.get_world_size()
+            dist.all_gather_object(said, message)
+            message = next(filter(None, said))
         if self._action == "stop":
             raise UserError(
                 f"{message}; the last checkpoint is from before; look at them, lower"

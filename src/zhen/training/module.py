@@ -17,7 +17,7 @@ from zhen.data import Batch, EncodedPairs, TranslationData
 from zhen.decoding import DecodeOptions
 from zhen.errors import UserError
 from zhen.training.compiled import compiled
-from zhen.training.finite import FiniteLoss
+from zhen.training.finite import REMEDY, FiniteLoss, check_weights
 from zhen.training.loss import TokenLoss, token_loss
 from zhen.training.schedule import Constant, Pace, Schedule
 from zhen.training.scores import Scores, score
@@ -200,8 +200,7 @@ class TranslationModule(L.LightningModule):
         if not math.isfinite(self.validation.loss):
             raise UserError(
                 f"the validation loss is {self.validation.loss} after {self.trainer.global_step}"
-                " updates: the training diverged; lower `optimizer.lr`, clip the gradient with"
-                " `trainer.gradient_clip_val`, or take a higher `trainer.precision`"
+                f" updates: the training diverged; {REMEDY}"
             )
 
     def test_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
@@ -212,6 +211,7 @@ class TranslationModule(L.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self._finite.check()
+        check_weights(self.model.parameters(), self.trainer.global_step)
         checkpoint["zhen"] = self.translator.description()
 
     @property

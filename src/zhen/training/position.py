@@ -11,12 +11,26 @@ Checkpoint = dict[str, Any]
 COUNTS = ("ready", "started", "processed", "completed")
 
 
-def between_updates(checkpoint: Checkpoint, accumulation: int, validation_due: bool) -> None:
+def half_made(batches: int, accumulation: int, first: int) -> int:
+    """Micro-batches of the update that is not whole after so many batches of the epoch.
+
+    Args:
+        batches: that are done, counted as in a whole epoch.
+        accumulation: micro-batches of an update; Lightning makes one where it divides `batches`.
+        first: the batch with which the plan of this epoch begins.
+    """
+    return min(batches % accumulation, batches - first)
+
+
+def between_updates(
+    checkpoint: Checkpoint, accumulation: int, first: int, validation_due: bool
+) -> None:
     """Rewrite the counters as they are after the last whole update of the epoch that has begun.
 
     Args:
         checkpoint: as Lightning makes it, in any hook of the training or its validation.
         accumulation: micro-batches of an update; those of a half-made one are taken back.
+        first: the batch with which the plan of this epoch begins.
         validation_due: whether the validation after that update is still to be made.
     """
     loops = checkpoint["loops"]["fit_loop"]
@@ -24,11 +38,13 @@ def between_updates(checkpoint: Checkpoint, accumulation: int, validation_due: b
     current = batches["current"]
     # When a batch is about to begin, this already speaks of that one.
     batches["is_last_batch"] &= current["ready"] == current["processed"]
-    half_made = 0 if batches["is_last_batch"] else current["processed"] % accumulation
+    back = 0
+    if not batches["is_last_batch"]:
+        back = half_made(current["processed"], accumulation, first)
     for each in ("total", "current"):
         begun = epochs[each]["started"]
         epochs[each].update(ready=begun, started=begun, processed=begun - 1, completed=begun - 1)
-        _set(batches[each], batches[each]["processed"] - half_made)
+        _set(batches[each], batches[each]["processed"] - back)
     # The gradients of a half-made update were cleared for it.
     updates = loops["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]
     for each in ("total", "current"):
@@ -45,29 +61,30 @@ def between_updates(checkpoint: Checkpoint, accumulation: int, validation_due: b
     loops["epoch_loop.state_dict"]["_batches_that_stepped"] = checkpoint["global_step"] - 1
 
 
-def with_other_batches(
-    checkpoint: Checkpoint, before: tuple[int, int], now: tuple[int, int]
-) -> None:
-    """Count in batches of another size, beginning with a whole update that is not done yet.
+def with_other_batches(checkpoint: Checkpoint, rest: range, before: int, now: int) -> None:
+    """Count in batches of another size.
 
     Args:
         checkpoint: with counters as `between_updates` leaves them.
-        before: number of ranks and accumulation when it was written.
-        now: those of the training that goes on.
+        rest: the batches of a rank that end the epoch; if there are none, it is over.
+        before: number of ranks when it was written.
+        now: that of the training that goes on.
     """
-    if before == now:
-        return
-    (ranks_before, _), (ranks, accumulation) = before, now
     loops = checkpoint["loops"]["fit_loop"]
     epochs, batches = loops["epoch_progress"], loops["epoch_loop.batch_progress"]
     done, total = batches["current"]["processed"], batches["total"]["processed"]
-    moved = done * ranks_before // ranks // accumulation * accumulation
-    if batches["is_last_batch"]:  # the epoch ends, however many batches it would have
-        moved, batches["is_last_batch"] = 0, False
+    first = rest.start if rest else 0
+    if not rest:
+        batches["is_last_batch"] = False
         for each in ("total", "current"):
             _set(epochs[each], epochs[each]["started"])
-    _set(batches["current"], moved)
-    _set(batches["total"], (total - done) * ranks_before // ranks + moved)
+    _set(batches["current"], first)
+    _set(batches["total"], (total - done) * before // now + first)
+
+
+def epoch_is_over(checkpoint: Checkpoint) -> bool:
+    """Whether all batches of the epoch that has begun are done."""
+    return bool(checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["is_last_batch"])
 
 
 def epoch_and_batch(checkpoint: Checkpoint) -> tuple[int, int]:
