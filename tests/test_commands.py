@@ -515,8 +515,15 @@ def test_a_run_without_an_update_or_a_validation_still_ends_well(tmp_path: Path,
 
 
 def test_double_precision(tmp_path: Path, tsv: Any) -> None:
-    done = Place(tmp_path, tsv).train("trainer.precision=64-true")
+    """It runs, and the log says so."""
+    place = Place(tmp_path, tsv)
+    done = place.train("trainer.precision=64-true", ZHEN_RUN_ID="double")
     assert done.returncode == 0, done.stderr.decode()
+    run_dir = place.runs / "tiny" / "double"
+    assert {each.dtype for each in weights(run_dir).values()} == {torch.float64}
+    assert f", 1 rank x cpu, 64-true, run directory {run_dir}\n" in (run_dir / "log.txt").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_training_that_diverges_says_so(tmp_path: Path, tsv: Any) -> None:

@@ -3,12 +3,14 @@
 import shutil
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from zhen.errors import UserError
-from zhen.training.devices import check_device
+from zhen.training.devices import check_device, described, set_up_device
 
 
 @pytest.fixture
@@ -70,3 +72,31 @@ def test_compile_needs_a_compiler(machine: pytest.MonkeyPatch, tmp_path: Path) -
     assert "Python.h (the package python3-dev), which is" in refusal("cpu", "32-true", compile=True)
     (tmp_path / "Python.h").touch()
     check_device("cpu", "32-true", tf32=False, compile=True)
+
+
+@pytest.mark.parametrize(("tf32", "precision"), [(True, "high"), (False, "highest")])
+def test_tf32_is_switched_on_and_off(
+    machine: pytest.MonkeyPatch, tf32: bool, precision: str
+) -> None:
+    with_gpus(machine, (8, 0))
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")  # left by somebody else
+        set_up_device("gpu", "32-true", tf32=tf32, compile=False)
+        assert torch.get_float32_matmul_precision() == precision
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_the_log_says_what_runs(machine: pytest.MonkeyPatch) -> None:
+    """On GPUs, which the trainings of the other tests do not have."""
+    machine.setattr(torch.cuda, "get_device_name", lambda device: f"H200 number {device.index}")
+    trainer: Any = SimpleNamespace(
+        strategy=SimpleNamespace(root_device=torch.device("cuda", 1)),
+        world_size=8, num_nodes=2, precision="32-true",
+    )  # fmt: skip
+    assert described(trainer, tf32=True, compile=True) == (
+        "8 ranks on 2 machines x cuda (H200 number 1), 32-true with TF32, compiled"
+    )
+    trainer.precision = "16-mixed"
+    assert described(trainer, tf32=False, compile=False).endswith("(H200 number 1), 16-mixed")

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from zhen.data import BatchOptions
+from zhen.training.devices import described
 from zhen.training.loss import token_loss
 
 TOLERANCE = 0.002  # of the loss after 100 updates: the relative difference
@@ -44,6 +45,7 @@ def test_losses_agree_after_100_updates(
         trainer.fit(module, datamodule=data)
         losses[precision] = module.validation.loss
         assert all(p.dtype == torch.float32 for p in module.parameters())
+        assert described(trainer, tf32=False, compile=False) == f"1 rank x cpu, {precision}"
     assert losses["32-true"] < 4.5  # from 6: it has learned
     assert losses["bf16-mixed"] == pytest.approx(losses["32-true"], rel=TOLERANCE)
     assert losses["bf16-mixed"] != losses["32-true"]
