@@ -1,9 +1,13 @@
 """What holds on the CPU holds on a GPU; ZHEN_GPU_TESTS_ON=cpu tries these tests without one."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.plugins import MixedPrecision
+from tests.conftest import Maker
 from torch.nn import functional as F
 
 from zhen.data import Batch
@@ -11,6 +15,7 @@ from zhen.decoding import DecodeOptions, generate
 from zhen.model import Transformer
 from zhen.model.attention import attention, fused_attention
 from zhen.model.dropout import Dropout
+from zhen.training.checkpoints import Checkpoints
 from zhen.training.loss import token_loss
 
 pytestmark = pytest.mark.gpu
@@ -139,3 +144,39 @@ def test_a_translation_is_that_of_the_cpu(
         hypotheses = generate(model, ids(9, 5, 12).to(where), options, bos_id=BOS, eos_id=EOS)
         found.append([each[0].ids for each in hypotheses])
     assert found[0] == found[1] and any(found[0])
+
+
+def test_16_mixed_goes_on_where_it_was(
+    device: torch.device, tmp_path: Path, make_data: Maker, make_module: Maker, make_trainer: Maker
+) -> None:
+    """The scale of its loss, for how long that has not grown, and the random numbers."""
+
+    def train(name: str, updates: int) -> dict[str, Any]:
+        """Go on from last.ckpt, if there is one, up to `updates`; gives the new one."""
+        keeper = Checkpoints(dirpath=str(tmp_path / name), monitor=None)
+        keeper.dirpath.mkdir(exist_ok=True)
+        saved = keeper.last if keeper.last.exists() else None
+        scaler = torch.amp.GradScaler(device.type, init_scale=64.0, growth_interval=3)
+        data = make_data()
+        module = make_module(data)
+        torch.manual_seed(1 if saved is None else 2)  # as if it were another process
+        trainer = make_trainer(
+            accelerator=device.type, devices=1, max_epochs=-1, max_steps=updates,
+            limit_val_batches=0, enable_checkpointing=True, callbacks=[keeper],
+            plugins=[MixedPrecision("16-mixed", device.type, scaler)],
+        )  # fmt: skip
+        trainer.fit(module, datamodule=data, ckpt_path=saved)
+        return torch.load(keeper.last, weights_only=True)
+
+    whole = train("whole", 7)
+    for updates, scale, tracker in ((4, 128, 1), (7, 256, 1)):
+        found = train("parts", updates)
+        kept = found["MixedPrecision"]
+        assert (kept["scale"], kept["_growth_tracker"]) == (scale, tracker)
+    assert kept == whole["MixedPrecision"]
+    # The weights may differ: a GPU adds up gradients in whatever order.
+    ours, theirs = (each["resume"]["random"][0] for each in (found, whole))
+    assert ours.keys() == theirs.keys()
+    assert ("cuda" in ours) == (device.type == "cuda")
+    for name in ours.keys() & {"torch", "cuda"}:
+        assert torch.equal(ours[name], theirs[name]), name

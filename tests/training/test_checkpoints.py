@@ -14,6 +14,7 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
+from lightning.pytorch.plugins import MixedPrecision
 from tests.conftest import Maker
 
 from zhen.data import BatchOptions, TokenizerOptions
@@ -203,6 +204,23 @@ def test_it_can_be_killed_several_times(make_run: Maker) -> None:
     for hook in ("on_train_batch_end", "on_validation_end", "on_train_batch_start"):
         run.train(Harm(hook, 2 if "train" in hook else 1, die))
     same(run.train(), whole)
+
+
+def half() -> dict[str, Any]:
+    """What `16-mixed` is on a GPU, made anew: its scale doubles after every third update."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3)
+    return {"plugins": [MixedPrecision("16-mixed", "cpu", scaler)]}
+
+
+def test_the_scale_of_16_mixed_goes_on(make_run: Maker) -> None:
+    whole, run = make_run("whole").train(**half()), make_run("run", every_n_updates=2)
+    run.train(Harm("on_train_batch_end", 5, die), **half())
+    kept = run.load()["MixedPrecision"]
+    assert (kept["scale"], kept["_growth_tracker"]) == (128, 1)  # of update 4
+    same(run.train(**half()), whole)
+    kept = run.load()["MixedPrecision"]
+    assert (kept["scale"], kept["_growth_tracker"]) == (1024, 0)  # of update 12
+    assert kept == whole.load()["MixedPrecision"]
 
 
 def test_batches_that_are_done_are_not_read_again(
