@@ -57,11 +57,11 @@ class Place:
         self.paths = [f"paths.runs={self.runs}", f"paths.cache={folder / 'cache'}"]
         self.environment = environment_apart(folder)
 
-    def start(self, *command: str, run_id: str, **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, *command: str, run_id: str, **variables: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, *command, *self.paths],
             cwd=self.folder,
-            env={**self.environment, "ZHEN_RUN_ID": run_id},
+            env={**self.environment, "ZHEN_RUN_ID": run_id, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -181,6 +181,30 @@ def test_a_run_goes_on_where_it_was(here: Train, run: Path, begun: Path, resume:
     about = json.loads((begun / "provenance.json").read_text(encoding="utf-8"))
     assert [each["update"] for each in about["resumed"]] == [4]
     assert "resume=" in about["resumed"][0]["command"] and "resume=" not in about["command"]
+
+
+def test_two_threads_make_the_same_bits_every_time(place: Place) -> None:
+    """Where the work is large enough to be shared, and the run is killed once."""
+    large = ["trainer=cpu", "model.d_model=128", "model.d_ff=512", "data.batch.tokens=700"]
+    commands = {
+        "whole": ["-m", "zhen.train", *place.new, *large],
+        "parts": [KILLED, "update", "4", *place.new, *large],
+    }
+    both = [
+        place.start(*command, run_id=name, OMP_NUM_THREADS="2")
+        for name, command in commands.items()
+    ]
+    errors = [process.communicate(timeout=200)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, -signal.SIGKILL], errors
+    whole, parts = (place.runs / "tiny" / name for name in commands)
+    assert checkpoint(parts)["global_step"] == 3
+    last = place.start("-m", "zhen.train", f"resume={parts}", run_id="parts", OMP_NUM_THREADS="2")
+    error = last.communicate(timeout=200)[1].decode()
+    assert last.returncode == 0, error
+    same_weights(parts, whole)
+    assert rows(parts) == rows(whole)
+    for run in (whole, parts):
+        shutil.rmtree(run)
 
 
 def test_it_goes_on_from_an_earlier_checkpoint(here: Train, run: Path, begun: Path) -> None:
