@@ -16,12 +16,24 @@ from zhen.training.profile import Profile, memory_bytes, passing_bytes, state_by
 
 
 @pytest.fixture
-def fit(tmp_path: Path, make_data: Maker, make_module: Maker, make_trainer: Maker) -> Maker:
-    def run(warmup: int, batches: int) -> tuple[Any, Any]:
-        data = make_data(max_length=16, batch=BatchOptions(tokens=100, eval_tokens=64))
+def fit(
+    tmp_path: Path,
+    tsv: dict[str, Path],
+    make_data: Maker,
+    make_module: Maker,
+    make_trainer: Maker,
+) -> Maker:
+    train = tmp_path / "train.tsv"
+    train.write_bytes(tsv["train"].read_bytes() * 5)  # or the batches of an epoch would be small
+
+    def run(warmup: int, batches: int, tokens: int = 100) -> tuple[Any, Any]:
+        batch = BatchOptions(tokens=tokens, eval_tokens=64)
+        data = make_data(train=str(train), max_length=16, batch=batch)
         module = make_module(data, optimizer=lambda groups: torch.optim.Adam(groups))
         callback = Profile(run_dir=str(tmp_path), warmup=warmup, batches=batches)
-        trainer = make_trainer(limit_val_batches=0, limit_train_batches=8, callbacks=[callback])
+        trainer = make_trainer(
+            limit_val_batches=0, max_epochs=-1, max_steps=8, callbacks=[callback]
+        )
         trainer.fit(module, datamodule=data)
         return trainer, module
 
@@ -52,6 +64,20 @@ def test_the_budget_follows_from_what_is_written_beside_it(fit: Maker, tmp_path:
     budget = int(re.search(r"data.batch.tokens=(\d+)", text)[1])  # type: ignore[index]
     total = memory_bytes(module.device)
     assert budget * each + state_bytes(trainer, module) == pytest.approx(0.8 * total, rel=0.01)
+
+
+def test_a_training_with_the_budget_takes_no_more_than_the_memory(
+    fit: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = 2 * 2**20
+    monkeypatch.setattr("zhen.training.profile.memory_bytes", lambda device: given)
+    fit(warmup=2, batches=6, tokens=100)
+    text = (tmp_path / "profile.txt").read_text(encoding="utf-8").replace(",", "")
+    budget = int(re.search(r"data.batch.tokens=(\d+)", text)[1])  # type: ignore[index]
+    assert budget > 300  # several times what was measured
+    trainer, module = fit(warmup=2, batches=6, tokens=budget)
+    taken = state_bytes(trainer, module) + passing_bytes(tmp_path / "trace.json.gz")
+    assert 0.5 * given < taken < given
 
 
 def test_passing_memory_is_the_most_at_a_time(tmp_path: Path) -> None:
