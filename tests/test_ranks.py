@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 TROUBLE = str(ROOT / "tests" / "trouble.py")
-TORCHRUN = ["torch.distributed.run", "--nproc-per-node=2"]
 NUMBERS = ("loss", "nll", "perplexity", "bleu", "chrf")
 
 
@@ -116,10 +115,12 @@ def test_lightning_starts_the_ranks(place: Place, alone: Path) -> None:
 
 
 def test_torchrun_starts_the_ranks(place: Place, alone: Path) -> None:
-    """And rank 0 names the run, whose name nobody has given."""
+    """As docs/training.md prints it; and rank 0 names the run, whose name nobody has given."""
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^    torchrun (.*)$", page, re.MULTILINE)
     before = set(place.runs.iterdir())
-    run = place.train("-m", *TORCHRUN, f"--master-port={free_port()}", "-m", "zhen.train",
-                      *place.settings)  # fmt: skip
+    run = place.train("-m", "torch.distributed.run", f"--master-port={free_port()}",
+                      *line.split(), *place.settings)  # fmt: skip
     assert set(place.runs.iterdir()) - before == {run}
     check_one_run(place, run, alone, ranks=2)
 

@@ -1,9 +1,15 @@
-"""docs/training.md: its commands run as printed, but for the name of a run."""
+"""docs/training.md: its commands run as printed, but for the name of a run.
 
+That of torchrun does in test_ranks.py.
+"""
+
+import re
 from pathlib import Path
 
 import pytest
-from tests.checkout import commands, copy_checkout, run
+from tests.checkout import ROOT, commands, copy_checkout, run
+
+from zhen.compose import compose
 
 SAID = {
     "make train ckpt=last trainer.max_steps=30": "30 updates",
@@ -21,3 +27,12 @@ def test_every_command_runs_as_printed(tmp_path: Path) -> None:
         done = run(command.replace("RUN", runs[0].name), checkout)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         assert SAID.get(command, "BLEU") in done.stdout, command
+
+
+def test_srun_starts_as_many_processes_as_there_are_ranks() -> None:
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^    srun (.*)$", page, re.MULTILINE)
+    options, words = line.split(" python -m zhen.train ")
+    started = dict(re.findall(r"--(\S+)=(\d+)", options))
+    trainer = compose("train", words.split()).trainer
+    assert started == {"nodes": str(trainer.num_nodes), "ntasks-per-node": str(trainer.devices)}
