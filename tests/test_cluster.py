@@ -25,7 +25,7 @@ from zhen.runs import queue
 from zhen.runs.directory import RunDirectory
 from zhen.runs.resume import stored_configuration
 
-ROOT = Path(__file__).parents[1]
+ROOT, HOSTS = Path(__file__).parents[1], Path("/etc/hosts")
 needs_slurm = pytest.mark.skipif(
     missing() is not None and not NEEDED, reason=f"no cluster: {missing()}"
 )
@@ -97,7 +97,7 @@ class Submitted(Job):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("slurm") / "cluster")
+    made, hosts = Cluster(tmp_path_factory.mktemp("slurm") / "cluster"), HOSTS.read_text()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in made.variables.items():
             patch.setenv(name, value)
@@ -106,6 +106,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             yield made
         finally:
             made.stop()
+    # As if it had never been there.
+    assert not made.folder.exists() and HOSTS.read_text() == hosts
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +130,10 @@ def wait_at(*updates: int) -> str:
 def jobs(place: Place) -> dict[str, Submitted]:
     """All the trainings, in flight together."""
     ddp = ["trainer.num_nodes=2", "trainer.strategy=ddp"]
+    spare = ["cluster.partition=spare", "cluster.time=3"]
+    two = ["trainer.devices=2", "trainer.strategy=ddp"]  # ranks on one node
     cases = {  # in this order into the queue
-        "requeued": ["logger=default", "cluster.partition=spare", "cluster.time=3", wait_at(4, 6)],
+        "requeued": [*two, *spare, "logger=default", wait_at(4, 6)],
         "whole": [],
         "lost": [*ddp, wait_at(4)],
         "two nodes": ddp,
@@ -208,11 +212,10 @@ def test_a_crash_is_not_requeued(jobs: dict[str, Submitted]) -> None:
     assert ended["Restarts"] == "0" and "error: " in jobs["crash"].log()
 
 
-def test_warned_of_the_time_limit_then_preempted(
-    jobs: dict[str, Submitted], place: Place, whole: Path
-) -> None:
-    """Requeued twice: by its own script, and by Slurm, which wants its node for others."""
+def test_warned_of_the_time_limit_then_preempted(jobs: dict[str, Submitted], place: Place) -> None:
+    """Two ranks, requeued twice: by their script, and by Slurm, which wants the node for others."""
     job = jobs["requeued"]
+    assert ": 1 node x 2 processes, no GPU\n" in job.said
     job.wait_for(job.run / "waiting-1")
     assert job.show()["Restarts"] == "1"
     assert "requeued, start 2" in job.log()
@@ -225,7 +228,7 @@ def test_warned_of_the_time_limit_then_preempted(
     ended = job.end()
     assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "2"), job.log()
     assert "SIGTERM: stopped after update 6" in (job.run / "log.txt").read_text()
-    check_alike(job.run, whole)
+    check_alike(job.run, jobs["two nodes"].run)  # which nobody touched
     provenance = json.loads((job.run / "provenance.json").read_text(encoding="utf-8"))
     assert [each["update"] for each in provenance["resumed"]] == [4, 6]
     tracked = {path.name.rpartition("-")[2] for path in (job.run / "wandb").glob("offline-run-*")}
@@ -311,6 +314,21 @@ def test_every_command_of_the_page_runs_as_printed(place: Place, tmp_path: Path)
             tasks = [job.task(1), job.task(2)] if "seed=1,2" in line else [job]
             assert [task.end()["JobState"] for task in tasks] == ["COMPLETED"] * len(tasks)
     assert len(list((checkout / "runs").glob("*/*/results.json"))) == 3
+
+
+def test_the_cluster_file_and_the_quotations_of_the_page(tmp_path: Path) -> None:
+    checkout = copy_checkout(tmp_path)
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (ours,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (checkout / "configs" / "cluster" / "mine.yaml").write_text(ours)
+    quoted = re.findall(r"`('cluster\.setup=.*?|cluster\.partition='.*?)`", page)
+    done = run(f"make submit cluster=mine trainer=gpu {' '.join(quoted)} DRY=1", checkout)
+    assert done.returncode == 0, done.stderr
+    assert {
+        "#SBATCH --account=translation",
+        "#SBATCH --partition=a,b",
+        "export HF_HUB_OFFLINE=1",
+    } <= set(done.stdout.splitlines())
 
 
 REFUSED = [

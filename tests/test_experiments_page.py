@@ -28,6 +28,21 @@ def test_every_command_runs_as_printed(tmp_path: Path) -> None:
             assert "\nThe sweep " in done.stdout and " finished " in done.stdout, command
     assert (checkout / "runs/idea.html").stat().st_size > 1_000_000
     check_sweeps(checkout)
+    check_repeats_in_a_sweep(checkout)
+
+
+def check_repeats_in_a_sweep(checkout: Path) -> None:
+    """Its own runs are seeds of one setting, also as the baseline."""
+    (sweep,) = (path.parent for path in checkout.glob("runs/idea/*/sweep.yaml"))
+    done = run(f"make compare RUNS=idea BASE={sweep.name}-2", checkout)
+    assert done.returncode == 0, done.stderr
+    head, *rows = (line.split("\t") for line in done.stdout.split("\n\n")[1].splitlines())
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    others, ours = sorted(found, key=lambda row: row["optimizer.lr"])
+    assert (ours["optimizer.lr"], ours["seeds"], others["seeds"]) == ("0.01", "2", "2")
+    gap = float(others["val/loss mean"]) - float(ours["val/loss mean"])
+    assert float(others["val/loss difference"]) == pytest.approx(gap, abs=0.0011)
+    assert ours["val/loss difference"] == ""
 
 
 def check_sweeps(checkout: Path) -> None:

@@ -65,7 +65,9 @@ def here(place: Place, command: Callable[..., Any], *arguments: str, run_id: str
 @pytest.fixture(scope="module")
 def run(place: Place) -> Path:
     """Six updates, with a validation after the third and the sixth: runs/tiny/done."""
-    assert here(place, train, *place.new, "logger=default", run_id="done") == 0
+    about = ["tags=[short,greedy]", "notes=trial", "job_type=baseline"]
+    words = ["logger=default", *(f"logger.wandb.{each}" for each in about)]
+    assert here(place, train, *place.new, *words, run_id="done") == 0
     return place.runs / "tiny" / "done"
 
 
@@ -98,7 +100,10 @@ def test_wandb_has_what_metrics_csv_has_on_one_axis(run: Path) -> None:
     assert steps == sorted(set(steps))
     assert list(found.column("samples._type")) == [2, 5]
     assert found.config == yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
-    assert (found.status, found.run.display_name, found.run.run_group) == (0, "tiny/done", "tiny")
+    run_there = found.run
+    assert (found.status, run_there.display_name, run_there.run_group) == (0, "tiny/done", "tiny")
+    about = list(run_there.tags), run_there.notes, run_there.job_type
+    assert about == (["short", "greedy"], "trial", "baseline")
 
 
 def test_a_killed_run_goes_on_as_the_same_one(place: Place, run: Path) -> None:
@@ -252,14 +257,89 @@ def test_what_is_not_as_it_was_is_refused(
 def test_other_pairs_are_refused(
     place: Place, copy: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    about = provenance_of(RunDirectory(copy))
-    about["corpus"]["val"] = "0" * 64
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ZHEN_RUN_ID", "pairs")
-        paths = {"runs": str(place.runs), "cache": str(place.folder / "cache")}
-        new = prepare(RunDirectory(copy), about, paths)
-    assert here(place, train, f"resume={new.path}") == 1
+    change(copy / "provenance.json", "corpus", {"val": "0" * 64})
+    before = sorted(place.runs.glob("*/*"))
+    assert here(place, reproduce, f"run={copy}") == 1
     assert "error: data.val: the pairs are not those that" in capfd.readouterr().err
+    assert sorted(place.runs.glob("*/*")) == before
+
+
+def change(file: Path, name: str, value: Any) -> None:
+    """Change a value of a JSON file, or some of one that is a mapping."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content[name] = {**content[name], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.fixture
+def trained(run: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Lets a run that is made again be `run` in a moment; what each was told to be."""
+    told: list[dict[str, Any]] = []
+
+    def train(new: RunDirectory, threads: int | None) -> int:
+        told.append(json.loads(new.provenance.read_text(encoding="utf-8"))["reproduces"])
+        shutil.copytree(run, new.path, dirs_exist_ok=True)
+        return 0
+
+    monkeypatch.setattr("zhen.reproduce.train", train)
+    return told
+
+
+@pytest.mark.usefixtures("trained")
+def test_other_scores_are_shown_with_what_else_is_different(
+    place: Place, run: Path, copy: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scores = json.loads((run / "results.json").read_text(encoding="utf-8"))["test"]["test"]
+    others = {**scores, "bleu": 12.5, "chrf": 25.5}
+    change(copy / "results.json", "test", {"test": others})
+    change(copy / "provenance.json", "threads", 99)
+    assert here(place, reproduce, f"run={copy}", run_id="other") == 1
+    new = place.runs / "tiny" / "other"
+    said = capfd.readouterr()
+    assert said.out.splitlines()[-2:] == [
+        f"test {name}: {others[name]} in {copy}, {scores[name]} in {new}"
+        for name in ("bleu", "chrf")
+    ]
+    machine = "(so do threads: 99 and 1)"
+    assert said.err == f"error: 2 scores differ between {copy} and {new} {machine}\n"
+
+
+def test_force_goes_on_with_a_warning_of_whatever_is_different(
+    place: Place, copy: Path, trained: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    change(copy / "provenance.json", "code", "0" * 64)
+    change(copy / "provenance.json", "corpus", {"val": "0" * 64})
+    assert here(place, reproduce, f"run={copy}", "force=true", run_id="forced") == 0
+    said = capfd.readouterr()
+    code, pairs = said.err.splitlines()
+    assert code.startswith("warning: the code is not that of ")
+    assert pairs == f"warning: the pairs of val are not those of {copy}"
+    assert said.out.endswith(f"\nThe same scores and translations as {copy}\n")
+    assert trained == [{"run": str(copy), "corpus": {}}]  # so that it refuses none
+
+
+@pytest.mark.usefixtures("trained")
+def test_a_run_without_a_test_has_nothing_to_compare(
+    place: Place, copy: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (copy / "results.json").unlink()
+    assert here(place, reproduce, f"run={copy}", run_id="untested") == 0
+    line = f"\n{copy} was not tested, so there are no scores to compare\n"
+    assert capfd.readouterr().out.endswith(line)
+
+
+@pytest.mark.parametrize(("ended", "status"), [(143, 143), (-9, 137)])
+def test_a_training_that_ended_early_keeps_its_directory(
+    place: Place, copy: Path, monkeypatch: pytest.MonkeyPatch, ended: int, status: int
+) -> None:
+    def train(new: RunDirectory, threads: int | None) -> int:
+        new.log.touch()
+        return ended
+
+    monkeypatch.setattr("zhen.reproduce.train", train)
+    name = f"ended{ended}"
+    assert here(place, reproduce, f"run={copy}", run_id=name) == status
+    assert (place.runs / "tiny" / name / "config.yaml").exists()
 
 
 def test_a_moved_checkout_reads_its_own_files(place: Place, copy: Path) -> None:

@@ -32,6 +32,7 @@ def reproduce(cfg: DictConfig) -> None:
     from zhen.runs.reproduction import (
         differences,
         other_machine,
+        other_pairs,
         other_scores,
         prepare,
         provenance_of,
@@ -50,13 +51,15 @@ def reproduce(cfg: DictConfig) -> None:
         )
     for each in found:
         print(f"warning: {each}", file=sys.stderr)
-    if cfg.force:
-        about["corpus"] = {}
-    new = prepare(run, about, {"runs": cfg.paths.runs, "cache": cfg.paths.cache})
+    # The training reads the pairs, and refuses others than those that it is told of.
+    expected = {**about, "corpus": {}} if cfg.force else about
+    new = prepare(run, expected, {"runs": cfg.paths.runs, "cache": cfg.paths.cache})
     status = train(new, about.get("threads"))
     if status:
         forget(new)
         raise SystemExit(status if status > 0 else 128 - status)
+    for split in other_pairs(about, provenance_of(new)):
+        print(f"warning: the pairs of {split} are not those of {run.path}", file=sys.stderr)
     before, now = scores(run), scores(new)
     if before is None or now is None:
         untested = run if before is None else new

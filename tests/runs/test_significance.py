@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,28 @@ from zhen.runs.significance import NotComparable, difference, sentences
 
 
 def made(runs: Path, name: str, wrong: list[int], **options: object) -> Run:
-    path = make_run(runs, f"a/{name}", tests={"test": hypotheses(wrong)}, **options)
-    return read_run(path, f"a/{name}")
+    options = {"tests": {"test": hypotheses(wrong)}, **options}
+    return read_run(make_run(runs, f"a/{name}", **options), f"a/{name}")
 
 
+def chinese(wrong: Sequence[int] = ()) -> list[str]:
+    return [f"短语{i}，不长。" if i in wrong else f"这是第{i}句话，它有一点长。" for i in range(40)]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
 def test_it_gives_what_the_sacrebleu_command_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lang: str
 ) -> None:
-    base, run = made(tmp_path, "base", [1, 2, 3]), made(tmp_path, "run", [2, 30])
+    lines = chinese if lang == "zh" else hypotheses
+    base, run = (
+        made(tmp_path, name, [], tests={"test": lines(wrong)}, references=lines(), lang=lang)
+        for name, wrong in (("base", [1, 2, 3]), ("run", [2, 30]))
+    )
     monkeypatch.setenv("SACREBLEU_SEED", "none")  # the user's habits change nothing
     found = difference(run, base, "test")
     line = [sys.executable, "-m", "sacrebleu", "base/test.ref", "-i", "base/test.hyp"]
     line += ["run/test.hyp", "-m", "bleu", "chrf", "--paired-bs", "-f", "text", "-w", "4"]
+    line += ["-l", {"en": "zh-en", "zh": "en-zh"}[lang]]
     monkeypatch.delenv("SACREBLEU_SEED")
     monkeypatch.setenv("NO_COLOR", "1")
     done = subprocess.run(line, cwd=tmp_path / "a", capture_output=True, text=True, check=True)

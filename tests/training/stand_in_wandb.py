@@ -91,11 +91,15 @@ class Handler(BaseHTTPRequestHandler):
         name = found[1] if found else ""
         self.server.asked.append(name)
         if name == "UpsertBucket":
-            run = self.server.runs.setdefault(given["name"], Run())
+            run = self.server.runs.get(given["name"])
+            if run is None or run.status is not None:  # one that has ended is written over
+                run = self.server.runs[given["name"]] = Run()
             run.about |= {key: value for key, value in given.items() if value is not None}
             return {"upsertBucket": {"bucket": run.bucket(given["name"]), "inserted": True}}
         if name == "RunResumeStatus":
             known = self.server.runs.get(given["name"])
+            if known:  # it is to go on, and is not written over
+                known.status = None
             bucket = known.bucket(given["name"]) if known else None
             entity = {"id": "e", "name": "somebody"}
             return {"model": {"id": "p", "name": "zhen", "entity": entity, "bucket": bucket}}

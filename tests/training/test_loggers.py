@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -14,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.stand_in_wandb import wandb_server
+from tests.training.stand_in_wandb import Server, wandb_server
 from tests.training.tensorboard_file import events
 from tests.training.wandb_file import Stored, parts
 
 from zhen.errors import Stopped, UserError
 from zhen.training.loggers import CsvLogger, Sample, TensorBoardLogger, WandbLogger, finished
+
+ROOT = Path(__file__).parents[2]
 
 
 def rows(run_dir: Path) -> list[dict[str, str]]:
@@ -264,21 +267,17 @@ def test_tensorboard_hides_what_is_done_again(tmp_path: Path) -> None:
     assert starts == [0, 4]
 
 
-@pytest.mark.slow
-def test_both_parts_of_an_offline_run_can_be_synced(tmp_path: Path, make: Make) -> None:
-    for steps in ([0, 1], [2, 3]):
-        logger = make(config={"seed": 7})
+def log_two_parts(make: Make, **changes: Any) -> None:
+    """Four updates of a run that failed after the second one and went on."""
+    for steps, status in (([0, 1], 1), ([2, 3], 0)):
+        logger = make(config={"seed": 7}, **changes)
         for step in steps:
             logger.log_metrics({"train/loss": 2.5 - step}, step=step)
-        logger.finish(1 if steps[0] == 0 else 0)
-    with wandb_server() as server:
-        variables = {"WANDB_BASE_URL": server.url, "WANDB_API_KEY": "0" * 40}
-        done = subprocess.run(
-            [sys.executable, "-m", "wandb", "sync", str(tmp_path / "run" / "wandb")],
-            env={**os.environ, **variables, "WANDB_RESUME": "allow"},
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        logger.finish(status)
+
+
+def check_whole(server: Server) -> None:
+    """That they are one run there, with all that was logged."""
     (found,) = server.runs.values()
     assert [(row["_step"], row["train/loss"]) for row in found.rows] == [
         (step, 2.5 - step) for step in range(4)
@@ -288,6 +287,41 @@ def test_both_parts_of_an_offline_run_can_be_synced(tmp_path: Path, make: Make) 
     assert (about["groupName"], about["jobType"], about["tags"], about["notes"]) == (
         "g", "train", ["a"], "why",
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_both_parts_of_an_offline_run_are_sent_as_the_pages_say(tmp_path: Path, make: Make) -> None:
+    run_dir = tmp_path / "runs" / "NAME" / "ID"
+    log_two_parts(make, run_dir=str(run_dir))
+    program = tmp_path / ".venv" / "bin" / "wandb"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m wandb "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"  # as after `. .venv/bin/activate`
+    for page in ("cluster", "experiments"):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        (line,) = re.findall(r"^ +(.*wandb sync runs/\S+)", text, re.MULTILINE)
+        for mark in run_dir.rglob("*.synced"):
+            mark.unlink()
+        with wandb_server() as server:
+            variables = {"WANDB_BASE_URL": server.url, "WANDB_API_KEY": "0" * 40, "PATH": path}
+            done = subprocess.run(
+                ["bash", "-c", line], cwd=tmp_path, env={**os.environ, **variables},
+                capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        check_whole(server)
+
+
+@pytest.mark.slow
+def test_an_online_run_that_goes_on_is_the_same_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with wandb_server() as server:
+        monkeypatch.setenv("WANDB_BASE_URL", server.url)
+        log_two_parts(make, mode="online")
+    check_whole(server)
 
 
 @pytest.mark.slow

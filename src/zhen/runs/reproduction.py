@@ -128,6 +128,12 @@ def translations(run: RunDirectory) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(run.path.glob("test*.hyp"))}
 
 
+def other_pairs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The splits whose pairs are not the same."""
+    was, is_now = before["corpus"], now["corpus"]
+    return [split for split in was if is_now.get(split) != was[split]]
+
+
 def other_scores(before: Scores, now: Scores) -> Iterator[tuple[str, str, Any, Any]]:
     """Test part, name of the score, and both values, wherever they differ."""
     for part in dict.fromkeys([*before, *now]):
