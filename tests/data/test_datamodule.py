@@ -88,6 +88,19 @@ def test_same_inputs_same_cache_and_any_change_another(
     assert new("train", clean=CleanOptions(empty=True)) == 1
 
 
+def test_sides_the_wrong_way_round_are_asked_about(
+    make_data: Maker, tsv: dict[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    make_data().split("train")
+    assert "wrong way round" not in caplog.text
+    data = make_data(languages=["en", "zh"], source_lang="zh")
+    data.split("train")
+    assert (
+        "data.train: of 100 pairs, 100 are not in the scripts of zh and en: are the two sides the"
+        " wrong way round? data.languages names them in the order of the columns"
+    ) in caplog.messages
+
+
 def test_validation_and_test_are_never_cleaned(make_data: Maker, tmp_path: Path) -> None:
     file = tmp_path / "odd.tsv"
     lines = ["茶\ttea", "茶\ttea", "tea\ttea", "茶\u200b\ttea", "我喜欢茶" * 20 + "\tI like tea"]

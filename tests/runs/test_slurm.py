@@ -43,7 +43,7 @@ def test_a_time_limit_is_read_as_slurm_reads_it(time: int | str, expected: int) 
     [
         ("time=soon", "`time` must be minutes, or [D-]HH:MM:SS, but is 'soon'"),
         ("time=1:2:3:4", "`time` must be minutes, or"),
-        ("time=5", "`warning` is 300 seconds, and may come 60 seconds early, but `time` is 5"),
+        ("time=5", "`warning` is 300 seconds, and may come 60 seconds early, but `time`=5 is 300"),
         ("warning=0", "`warning` must be at least 1, but is 0"),
         ("warning=70000", "`warning` must be at most 65535, but is 70000"),
         ("cpus=0", "`cpus` must be at least 1, but is 0"),
@@ -141,6 +141,19 @@ def test_the_batch_script_of_a_sweep() -> None:
     assert "#SBATCH --array=1-2%1\n" in text and "/runs/base/s/slurm-%a.txt\n" in text
     ran = run(text, SLURM_ARRAY_TASK_ID="2", SLURM_ARRAY_JOB_ID="7")
     assert ran == [["-m", "zhen.train", "seed=2", "name='it is'", "resume=auto"], "s-2", "s"]
+
+
+@pytest.mark.parametrize("status", [138, 143])
+def test_a_run_that_has_its_results_is_not_started_again(tmp_path: Path, status: int) -> None:
+    """The signal came while it said goodbye."""
+    text = script(
+        options(), Shape(1, 1, None), jobs=[["seed=1"]], run_dir=tmp_path, again="resume=auto"
+    )
+    stub = f"srun() {{ return {status}; }}; scontrol() {{ echo $1; }}; exec() {{ $@; exit 9; }}; "
+    for ends in (9, 0):
+        done = subprocess.run(["bash", "-c", stub + text], env={"SLURM_JOB_ID": "7"})
+        assert done.returncode == ends
+        (tmp_path / "results.json").touch()
 
 
 def run(text: str, **variables: str) -> list[Any]:

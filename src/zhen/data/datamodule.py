@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from zhen.data.batching import EpochPlan, Indices, Part, plan_epoch, plan_in_order, taken_of
+from zhen.data.checks import script
 from zhen.data.cleaning import Cleaned, CleanOptions, listed
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
@@ -242,6 +243,12 @@ class TranslationData(L.LightningDataModule):
         )
         source = self._splits.source(name, self._corpus)
         log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
+        if name == "train" and (odd := self._in_other_scripts(corpus)):
+            log.warning(
+                "%s: of %s pairs, %s are not in the scripts of %s and %s: are the two sides the"
+                " wrong way round? data.languages names them in the order of the columns",
+                key, *odd, self.source_lang, self.target_lang,
+            )  # fmt: skip
         if changed := listed(pairs.changed):
             log.info("%s: pairs changed before they are cut: %s", key, changed)
         if len(pairs) < len(corpus):
@@ -259,6 +266,16 @@ class TranslationData(L.LightningDataModule):
             )  # fmt: skip
         self._encoded[name] = pairs
         return pairs
+
+    def _in_other_scripts(self, corpus: Corpus) -> tuple[int, int] | None:
+        """How many of some pairs, evenly spread, are; None unless most of them."""
+        some = np.unique(np.linspace(0, len(corpus) - 1, min(len(corpus), 200)).astype(int))
+        found = 0
+        for _, *sides in corpus.chunks(some):
+            for source, target in zip(*sides, strict=True):
+                pair = (self.source_lang, source), (self.target_lang, target)
+                found += script(pair, least=0.3) is not None
+        return (len(some), found) if 2 * found > len(some) else None
 
     def check_positions(self, name: str, max_positions: int) -> None:
         """Refuse a pair for which a model has too few positions.

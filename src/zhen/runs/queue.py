@@ -119,7 +119,8 @@ def _ask(program: str, *arguments: str) -> str:
         ) from None
     except subprocess.CalledProcessError as error:
         where = (
-            "; is this a login node of a Slurm cluster? (DRY=1 prints the batch script anywhere)"
+            "; is this a login node of a Slurm cluster, or SLURM_CONF that of scripts/slurm_dev.sh?"
+            " (DRY=1 prints the batch script anywhere)"
         )
         raise UserError(
             f"{program}: {_plain(program, error.stderr)}{where if program == 'sinfo' else ''}"

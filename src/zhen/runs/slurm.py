@@ -70,8 +70,8 @@ class Slurm:
         if seconds(self.time) < self.warning + RESOLUTION:
             raise ValueError(
                 f"`warning` is {self.warning} seconds, and may come {RESOLUTION} seconds early, but"
-                f" `time` is {self.time!r}, no more than that: a job would be warned as it starts;"
-                " raise time or lower warning"
+                f" `time`={self.time} is {seconds(self.time)} seconds, no more than that: a job"
+                " would be warned as it starts; raise time or lower warning"
             )
 
 
@@ -210,6 +210,9 @@ srun --cpus-per-task={cpus} --kill-on-bad-exit=0 --wait=300 \\
 # 138: warned of the time limit (SIGUSR1); 143: preempted (SIGTERM). The state is kept. Whoever ends
 # the whole job, as scancel does, ends this script as well, and a training that fails ends with 1.
 if [ "$status" -eq 138 ] || [ "$status" -eq 143 ]; then
+    if [ -e "{run_dir}/results.json" ]; then  # it was about to end by itself
+        exit 0
+    fi
     if [ "$restarts" -lt {max_requeues} ]; then
         echo "requeued, start $((restarts + 2))"
         exec scontrol requeue "{job}"
