@@ -9,6 +9,7 @@ A variable, since Lightning starts the other ranks with the command line of the 
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from zhen.config import run_command
@@ -25,6 +26,7 @@ harmed, harm = os.environ["HARM"].split(":")
 def step(self: TranslationModule, *arguments: Any) -> Any:
     if self.trainer.global_step != 2:
         return real(self, *arguments)
+    Path("harm").touch()  # when it was
     match harm:
         case "bug":
             raise ZeroDivisionError("too small")
