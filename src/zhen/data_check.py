@@ -86,7 +86,7 @@ def data_check(cfg: DictConfig) -> None:
             print(path)
     if reasons:
         more = len(reasons) - 1
-        others = f", and for {more} more reason{'s'[: more > 1]}" if more else ""
+        others = f", and for {more} more reason{'s' if more > 1 else ''}" if more else ""
         raise UserError(f"training would refuse this corpus: {reasons[0]}{others}")
 
 

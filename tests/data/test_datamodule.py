@@ -96,8 +96,8 @@ def test_sides_the_wrong_way_round_are_asked_about(
     data = make_data(languages=["en", "zh"], source_lang="zh")
     data.split("train")
     assert (
-        "data.train: of 100 pairs, 100 are not in the scripts of zh and en: are the two sides the"
-        " wrong way round? data.languages names them in the order of the columns"
+        "data.train: of 100 pairs that were looked at, 100 are not in the scripts of zh and en: are"
+        " the two sides the wrong way round? data.languages names them in the order of the columns"
     ) in caplog.messages
 
 

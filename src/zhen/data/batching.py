@@ -3,7 +3,9 @@
 The plan of an epoch is a pure function of (lengths, budget, seed, epoch, number of ranks,
 accumulation), so every rank and every resumed run computes the same one, and any of its batches can
 be looked up. A run that goes on with another number of ranks or another accumulation has another
-plan: that of the pairs which the one before (a pure function, too) has left. How it comes about:
+plan: that of the pairs which the one before (a pure function, too) has left.
+
+How a plan comes about:
 
 1. Pairs of the same two lengths have one shape. Shapes are put into an order in which neighbours
    are alike on both sides (`_alike`), so that a batch of neighbours needs little padding.
@@ -140,7 +142,7 @@ def plan_epoch(
         if _multiple(_count(shapes, tokens), world_size) > left:
             left = _multiple(left, world_size)
             shapes = _some(every, place_of[-left:])
-        # In the order of all pairs, so that it is never more than for all of them.
+        # Cut in the order of all pairs, some make no more batches than all: `first` >= 0.
         batches = _how_many(shapes, tokens, world_size, accumulation)
     sizes = _cut(shapes, batches)
     bounds = np.concatenate([[0], np.cumsum(sizes)])

@@ -68,7 +68,8 @@ class TranslationData(L.LightningDataModule):
         test: the pairs to score, or several by name, each scored apart; None: `test_size` of the
             training pairs. Names are letters, digits, `.`, `_` and `-`.
         val_size: pairs (int) or share (float) of the training pairs to validate with instead, for
-            `val=None`. Pairs that share a sentence stay together, see `zhen.data.holdout`.
+            `val=None`; None: a twentieth, a thousand at most. Pairs that share a sentence stay
+            together, see `zhen.data.holdout`.
         test_size: the same for `test=None`.
         reader: finds the pairs that a value names; None: files with the columns `languages`.
         clean: what is dropped from the training pairs.
@@ -245,8 +246,9 @@ class TranslationData(L.LightningDataModule):
         log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
         if name == "train" and (odd := self._in_other_scripts(corpus)):
             log.warning(
-                "%s: of %s pairs, %s are not in the scripts of %s and %s: are the two sides the"
-                " wrong way round? data.languages names them in the order of the columns",
+                "%s: of %s pairs that were looked at, %s are not in the scripts of %s and %s: are"
+                " the two sides the wrong way round? data.languages names them in the order of the"
+                " columns",
                 key, *odd, self.source_lang, self.target_lang,
             )  # fmt: skip
         if changed := listed(pairs.changed):
@@ -268,7 +270,7 @@ class TranslationData(L.LightningDataModule):
         return pairs
 
     def _in_other_scripts(self, corpus: Corpus) -> tuple[int, int] | None:
-        """How many of some pairs, evenly spread, are; None unless most of them."""
+        """Pairs looked at, evenly spread, and those not in the two scripts; None unless most."""
         some = np.unique(np.linspace(0, len(corpus) - 1, min(len(corpus), 200)).astype(int))
         found = 0
         for _, *sides in corpus.chunks(some):

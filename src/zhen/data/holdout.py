@@ -133,7 +133,7 @@ class Part:
 def pairs_of(size: int | float | None, whole: int) -> int:
     """How many pairs a size asks for, of so many."""
     if size is None:
-        return min(round(SHARE * whole), MOST)
+        return min(max(round(SHARE * whole), 1), MOST)
     return round(size * whole) if isinstance(size, float) else size
 
 

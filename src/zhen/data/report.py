@@ -222,7 +222,7 @@ def doubts(surveys: Sequence[Survey], listing: Listing) -> list[str]:
         count = listing.counts[survey.key]["script"]
         if 2 * count > survey.pairs:
             found.append(
-                f"But of {survey.pairs:,} pairs of {survey.key}, {count:,} are not in the scripts"
+                f"Of {survey.pairs:,} pairs of {survey.key}, {count:,} are not in the scripts"
                 " of their languages: are the two sides the wrong way round? data.languages names"
                 " them in the order of the columns."
             )

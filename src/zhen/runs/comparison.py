@@ -291,7 +291,7 @@ def _sorted(runs: list[Run], sorter: Column | None, backwards: bool) -> list[Run
     value = sorter.value
     there = [run for run in runs if has_value(value(run))]
     there.sort(key=lambda run: _order(value(run)), reverse=bool(sorter.more_is_better) != backwards)
-    return there + [run for run in runs if run not in there]
+    return there + [run for run in runs if not has_value(value(run))]
 
 
 def has_value(value: Value) -> TypeGuard[str | int | float]:

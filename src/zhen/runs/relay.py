@@ -1,7 +1,8 @@
-"""A process that this one waits for, and passes on to it what would stop this one."""
+"""Waits for another process, and passes on to it what would stop this one."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ class Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever ends this leaves no process behind."""
+        """End the process if it still runs, as after an exception."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait()
@@ -66,5 +67,7 @@ class Relay:
         self._relay()
 
     def _relay(self) -> None:
-        while self._unsent and self._process is not None and self._process.poll() is None:
-            self._process.send_signal(self._unsent.pop(0))
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(IndexError):  # a signal came meanwhile, and has sent them
+                while self._unsent:
+                    self._process.send_signal(self._unsent.pop(0))

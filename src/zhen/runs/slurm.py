@@ -70,8 +70,8 @@ class Slurm:
         if seconds(self.time) < self.warning + RESOLUTION:
             raise ValueError(
                 f"`warning` is {self.warning} seconds, and may come {RESOLUTION} seconds early, but"
-                f" `time`={self.time} is {seconds(self.time)} seconds, no more than that: a job"
-                " would be warned as it starts; raise time or lower warning"
+                f" `time`={self.time} is {seconds(self.time)} seconds, less than both together: a"
+                " job would be warned as it starts; raise time or lower warning"
             )
 
 
@@ -210,7 +210,7 @@ srun --cpus-per-task={cpus} --kill-on-bad-exit=0 --wait=300 \\
 # 138: warned of the time limit (SIGUSR1); 143: preempted (SIGTERM). The state is kept. Whoever ends
 # the whole job, as scancel does, ends this script as well, and a training that fails ends with 1.
 if [ "$status" -eq 138 ] || [ "$status" -eq 143 ]; then
-    if [ -e "{run_dir}/results.json" ]; then  # it was about to end by itself
+    if [ "{run_dir}/results.json" -nt "{run_dir}/submit.sh" ]; then  # it was about to end
         exit 0
     fi
     if [ "$restarts" -lt {max_requeues} ]; then

@@ -67,7 +67,7 @@ class WholeFiles(TorchCheckpointIO):
 
 
 class Begun(NamedTuple):
-    """An epoch that other numbers of ranks or another accumulation have begun."""
+    """What plans of other ranks or accumulation have done of an epoch: nothing, if none did."""
 
     epoch: int
     first: int  # the batch with which the rest of it begins
@@ -147,7 +147,7 @@ class Checkpoints(Checkpoint):
         if not self._between:  # saved by other code, before the first update
             return
         steps = trainer.accumulate_grad_batches
-        begun = self._begun_part(trainer)
+        begun = self._begun_by_others(trainer)
         between_updates(checkpoint, steps, begun.first, self._validation_due)
         random = [self._between["random"]]
         if trainer.world_size > 1:
@@ -213,7 +213,7 @@ class Checkpoints(Checkpoint):
     ) -> None:
         # Lightning counts it wrongly after some restarts; it is the `step` of what is logged.
         trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
-        first = self._begun_part(trainer).first
+        first = self._begun_by_others(trainer).first
         if half_made(batch_idx, trainer.accumulate_grad_batches, first):
             return
         # All of the last update is done: it is logged, and validated where that was due.
@@ -272,10 +272,10 @@ class Checkpoints(Checkpoint):
         """False between the micro-batches of one update."""
         batches = trainer.fit_loop.epoch_loop.batch_progress
         done = batches.current.processed  # type: ignore[attr-defined]
-        first = self._begun_part(trainer).first
+        first = self._begun_by_others(trainer).first
         return batches.is_last_batch or not half_made(done, trainer.accumulate_grad_batches, first)
 
-    def _begun_part(self, trainer: L.Trainer) -> Begun:
+    def _begun_by_others(self, trainer: L.Trainer) -> Begun:
         """What other plans have done of the epoch that is being made."""
         epoch = trainer.fit_loop.epoch_progress.current.started - 1  # type: ignore[attr-defined]
         return self._begun if epoch == self._begun.epoch else Begun(epoch, 0, [])

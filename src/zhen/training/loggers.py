@@ -218,13 +218,13 @@ class WandbLogger(loggers.WandbLogger):
         Args:
             status: the exit status of the run.
         """
-        import wandb
-
         if self._experiment is not None:
+            import wandb
+
             self._guarded(lambda run: run.finish(exit_code=status))
             self._experiment = None
-            # Here, and not at the exit: a signal to all processes of a job may have ended its own,
-            # and then its hook prints a traceback below what the run has to say.
+            # Here, and not at the exit: a signal to all processes of a job may have ended wandb's
+            # too, and its hook would print a traceback below what the run has to say.
             with contextlib.suppress(Exception):
                 wandb.teardown()
 
