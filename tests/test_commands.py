@@ -350,6 +350,7 @@ def test_evaluate_gives_the_scores_of_the_training(
 ) -> None:
     done = place.run("evaluate", best, "decode=greedy", f"output={tmp_path}", "batch.tokens=20")
     assert done.returncode == 0, done.stderr.decode()
+    assert b"warning: the pairs" not in done.stderr
     ours, theirs = results(tmp_path)["test"]["test"], results(run_dir)["test"]["test"]
     for name in ("bleu", "chrf", "bleu_signature", "chrf_signature", "sentences"):
         assert ours[name] == theirs[name]
@@ -371,8 +372,12 @@ def test_evaluate_takes_a_test_set_from_train_as_the_training_did(
     run = place.runs / "tiny" / "one"
     best, output = f"ckpt={run / 'checkpoints' / 'best.ckpt'}", tmp_path / "again"
     shutil.rmtree(tmp_path / "cache")
+    about = json.loads((run / "provenance.json").read_text(encoding="utf-8"))
+    about["corpus"]["test"] = "0" * 64  # as if the file had been another one
+    (run / "provenance.json").write_text(json.dumps(about))
     done = place.run("evaluate", best, "decode=greedy", f"output={output}")
     assert done.returncode == 0, done.stderr.decode()
+    assert b"warning: the pairs of test are not those of the run\n" in done.stderr
     for ending in ("src", "hyp", "ref"):
         assert (output / f"test.{ending}").read_bytes() == (run / f"test.{ending}").read_bytes()
     assert (output / "test.src").read_text(encoding="utf-8").count("\n") == 10

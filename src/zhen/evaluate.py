@@ -6,6 +6,9 @@ Reads configs/evaluate.yaml; prints the scores, and with `output=DIR` also write
 the sentences.
 """
 
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,8 @@ def evaluate(cfg: DictConfig) -> None:
         make_directory(cfg.output, key="output")
     for part in data.test_parts:
         data.check_positions(part, translator.model.max_positions)
+    if not cfg.test:
+        warn_of_other_pairs(checkpoint, data.fingerprint)
     device = pick_device(cfg.device)
     trainer = L.Trainer(
         accelerator="gpu" if device.type == "cuda" else device.type,
@@ -67,6 +72,20 @@ def evaluate(cfg: DictConfig) -> None:
     if cfg.output:
         about = {"checkpoint": str(checkpoint), "weights": translator.weights}
         write_results(Path(cfg.output), module.tests, about)
+
+
+def warn_of_other_pairs(checkpoint: Path, fingerprint: Mapping[str, str]) -> None:
+    """Where a file has changed, a set may have others, even some that were trained on."""
+    path = checkpoint.parent.parent / "provenance.json"
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))["corpus"]
+        others = [part for part, pairs in fingerprint.items() if before.get(part, pairs) != pairs]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # of an older run, or damaged: nothing is known
+    if others:
+        print(
+            f"warning: the pairs of {', '.join(others)} are not those of the run", file=sys.stderr
+        )
 
 
 def trained_with(checkpoint: Path) -> DictConfig:

@@ -101,6 +101,12 @@ def test_sides_the_wrong_way_round_are_asked_about(
     ) in caplog.messages
 
 
+def test_dropout_needs_merges(make_data: Maker) -> None:
+    options = TokenizerOptions(vocab_size=290, dropout=0.1, byte_fallback=True)
+    with pytest.raises(UserError, match=r"^`tokenizer.dropout` leaves out merges"):
+        _ = make_data(tokenizer=options).tokenizer
+
+
 def test_validation_and_test_are_never_cleaned(make_data: Maker, tmp_path: Path) -> None:
     file = tmp_path / "odd.tsv"
     lines = ["茶\ttea", "茶\ttea", "tea\ttea", "茶\u200b\ttea", "我喜欢茶" * 20 + "\tI like tea"]

@@ -120,18 +120,20 @@ def test_a_pair_with_an_empty_side_stays_in_train() -> None:
         (
             unrelated(10),
             {"val": 5, "test": 5},
-            "data.val_size and data.test_size: 10 of 10 pairs leave none to train on; take fewer",
+            "data.val_size and data.test_size: 10 of 10 pairs leave none to train on; take fewer,"
+            " or give files of their own",
         ),
         (
             unrelated(10),
             {"test": 11},
-            "data.test_size: 11 of 10 pairs leave none to train on; take fewer",
+            "data.test_size: 11 of 10 pairs leave none to train on; take fewer,"
+            " or give files of their own",
         ),
         (
             [("源", str(i)) for i in range(10)],
             {"val": 5},
-            "data.val_size: pairs that share a sentence stay together, and no such group is as"
-            " small as 5 pairs; take more, or give data.val",
+            "data.val_size: pairs that share a sentence stay together, and no group that is left"
+            " is as small as 5 pairs; take more, or give data.val",
         ),
     ],
     ids=["all", "more than all", "one group"],

@@ -219,7 +219,13 @@ class TranslationData(L.LightningDataModule):
             return options
         what = f"{self._splits.key('train')}: vocabulary"
         corpus = self.read("train")
-        return Tokenizer.cached(corpus, self.cleaned, options, self._cache_dir, what=what)
+        tokenizer = Tokenizer.cached(corpus, self.cleaned, options, self._cache_dir, what=what)
+        if self._dropout and not (tokenizer.source.has_merges and tokenizer.target.has_merges):
+            raise UserError(
+                f"`tokenizer.dropout` leaves out merges, but a vocabulary of {options.vocab_size}"
+                " pieces has none here: raise tokenizer.vocab_size, or take dropout=0"
+            )
+        return tokenizer
 
     def split(self, name: str) -> EncodedPairs:
         """The pairs of "train", "val" or a test part, read and encoded at the first use.

@@ -88,7 +88,7 @@ class Holdout:
             asked = " and ".join(f"{self.prefix}{name}_size" for name in wanted)
             raise UserError(
                 f"{asked}: {sum(wanted.values()):,} of {len(whole):,} pairs leave none to train on;"
-                " take fewer"
+                " take fewer, or give files of their own"
             )
         sides = hashed(self.corpus, whole)
         with underway(f"{self.prefix}train: dealing out {len(whole):,} pairs"):
@@ -97,7 +97,7 @@ class Holdout:
             if not len(rows):
                 raise UserError(
                     f"{self.prefix}{name}_size: pairs that share a sentence stay together, and no"
-                    f" such group is as small as {wanted[name]:,} pairs; take more, or give"
+                    f" group that is left is as small as {wanted[name]:,} pairs; take more, or give"
                     f" {self.prefix}{name}"
                 )
             log.info(
