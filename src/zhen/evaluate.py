@@ -6,7 +6,6 @@ Reads configs/evaluate.yaml; prints the scores, and with `output=DIR` also write
 the sentences.
 """
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,13 +75,14 @@ def evaluate(cfg: DictConfig) -> None:
 
 def warn_of_other_pairs(checkpoint: Path, fingerprint: Mapping[str, str]) -> None:
     """Where a file has changed, a set may have others, even some that were trained on."""
-    path = checkpoint.parent.parent / "provenance.json"
+    from zhen.runs.directory import RunDirectory
+    from zhen.runs.reproduction import other_pairs, provenance_of
+
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))["corpus"]
-        others = [part for part, pairs in fingerprint.items() if before.get(part, pairs) != pairs]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        about = provenance_of(RunDirectory(checkpoint.parent.parent))
+    except UserError:
         return  # of an older run, or damaged: nothing is known
-    if others:
+    if others := other_pairs(about["corpus"], fingerprint):
         print(
             f"warning: the pairs of {', '.join(others)} are not those of the run", file=sys.stderr
         )

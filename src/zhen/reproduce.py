@@ -58,7 +58,7 @@ def reproduce(cfg: DictConfig) -> None:
     if status:
         forget(new)
         raise SystemExit(status if status > 0 else 128 - status)
-    for split in other_pairs(about, provenance_of(new)):
+    for split in other_pairs(about["corpus"], provenance_of(new)["corpus"]):
         print(f"warning: the pairs of {split} are not those of {run.path}", file=sys.stderr)
     before, now = scores(run), scores(new)
     if before is None or now is None:

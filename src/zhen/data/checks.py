@@ -34,6 +34,10 @@ _CONTROLS = regex.compile(
     r"(?V1)[\p{Cc}\p{Cf}\p{Co}\ufffd--[\n\r\x0b\x0c\x1c-\x1e\x85]--[\u200c\u200d]--[\U000e0020-\U000e007f]]"
 )
 _HAN_OR_KANA = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+")
+# What to ask where most pairs of a split are not in the scripts of their languages.
+WRONG_WAY_ROUND = (
+    "are the two sides the wrong way round? data.languages names them in the order of the columns"
+)
 SHOWN = 5  # characters of a kind that a message shows
 
 

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from zhen.data.batching import EpochPlan, Indices, Part, plan_epoch, plan_in_order, taken_of
-from zhen.data.checks import script
+from zhen.data.checks import WRONG_WAY_ROUND, script
 from zhen.data.cleaning import Cleaned, CleanOptions, listed
 from zhen.data.corpus import Corpus
 from zhen.data.files import Files
@@ -252,10 +252,8 @@ class TranslationData(L.LightningDataModule):
         log.info("%s: %s pairs from %s", key, f"{len(corpus):,}", source.name)
         if name == "train" and (odd := self._in_other_scripts(corpus)):
             log.warning(
-                "%s: of %s pairs that were looked at, %s are not in the scripts of %s and %s: are"
-                " the two sides the wrong way round? data.languages names them in the order of the"
-                " columns",
-                key, *odd, self.source_lang, self.target_lang,
+                "%s: of %s pairs that were looked at, %s are not in the scripts of %s and %s: %s",
+                key, *odd, self.source_lang, self.target_lang, WRONG_WAY_ROUND,
             )  # fmt: skip
         if changed := listed(pairs.changed):
             log.info("%s: pairs changed before they are cut: %s", key, changed)

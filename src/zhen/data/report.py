@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
+from zhen.data.checks import WRONG_WAY_ROUND
 from zhen.data.source import Fault
 from zhen.data.survey import Survey
 
@@ -223,8 +224,7 @@ def doubts(surveys: Sequence[Survey], listing: Listing) -> list[str]:
         if 2 * count > survey.pairs:
             found.append(
                 f"Of {survey.pairs:,} pairs of {survey.key}, {count:,} are not in the scripts"
-                " of their languages: are the two sides the wrong way round? data.languages names"
-                " them in the order of the columns."
+                f" of their languages: {WRONG_WAY_ROUND}."
             )
     return found
 

@@ -128,10 +128,9 @@ def translations(run: RunDirectory) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(run.path.glob("test*.hyp"))}
 
 
-def other_pairs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The splits whose pairs are not the same."""
-    was, is_now = before["corpus"], now["corpus"]
-    return [split for split in was if is_now.get(split) != was[split]]
+def other_pairs(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The splits of both whose pairs are not the same, by their fingerprints."""
+    return [split for split, pairs in now.items() if before.get(split, pairs) != pairs]
 
 
 def other_scores(before: Scores, now: Scores) -> Iterator[tuple[str, str, Any, Any]]:
